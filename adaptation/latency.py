@@ -17,8 +17,8 @@ from chiron.adaptation.rules import Window
 from chiron.deployment.invoke import find_invoker
 from chiron.deployment.live import grown, within_slo
 from chiron.deployment.measure import answer_of
-from chiron.deployment.postmortem import explained
-from chiron.deployment.replicas import Heard, Said, hear
+from chiron.deployment.postmortem import explain_failures
+from chiron.deployment.replicas import FunctionMetrics, ReplicaMetrics, read_metrics
 from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.payloads import Payload, turns
@@ -68,17 +68,18 @@ class GatewayMetrics:
         A request is late if it took longer than `slo_ms` in the wrap, which counts exactly if that
         is its SLO. Requests late only by their way are unknown.
         """
-        before, heard = self.totals(function), self._hear(function)
+        before, first_reading = self.totals(function), self._read(function)
         self.wait(seconds)
-        after, later = self.totals(function), self._hear(function)
+        after, second_reading = self.totals(function), self._read(function)
         calls, spent_s = after.requests - before.requests, after.seconds - before.seconds
         if calls <= 0:  # fewer if the gateway restarted
             return Window(0, 0.0)
-        if not later.said:  # its build has no metrics, or it hangs
+        if not second_reading.by_replica:  # its build has no metrics, or it hangs
             return Window(int(calls), 1000 * spent_s / calls)
-        pairs = list(_pairs(heard, later))
+        pairs = list(_pairs(first_reading, second_reading))
         requests = sum(then.good - first.good for first, then in pairs)
-        share = later.replicas / max(1, len(pairs))  # replicas that answered count for all
+        # The replicas that answered count for all.
+        share = second_reading.replicas / max(1, len(pairs))
         arrived = share * sum(then.arrived - first.arrived for first, then in pairs)
         known_s = fmean(then.at - first.at for first, then in pairs) if pairs else 0.0
         if requests <= 0:
@@ -93,8 +94,8 @@ class GatewayMetrics:
         timed, met = round(histogram[-1][1]), round(within)
         return Window(round(share * requests), mean_ms, timed, timed - met, arrived, known_s)
 
-    def _hear(self, function: str) -> Heard:
-        return hear(self.gateway, self.gateway.describe(function))
+    def _read(self, function: str) -> FunctionMetrics:
+        return read_metrics(self.gateway, self.gateway.describe(function))
 
     def totals(self, function: str) -> Totals:
         """Return the gateway's totals of good answers of `function`; ``no-metrics``."""
@@ -127,14 +128,16 @@ class GatewayMetrics:
         raise ChironError("no-metrics", message, status=502)
 
 
-def _pairs(before: Heard, after: Heard) -> Iterator[tuple[Said, Said]]:
+def _pairs(
+    before: FunctionMetrics, after: FunctionMetrics
+) -> Iterator[tuple[ReplicaMetrics, ReplicaMetrics]]:
     """Yield each replica's metrics `before` and `after`; a new replica has counted from zero."""
-    said = before.said
-    for name, then in after.said.items():
-        if name in said:
-            yield said[name], then
-        elif len(said) >= before.replicas:  # all answered then, so this replica is new
-            yield then.started(min((each.at for each in said.values()), default=then.at)), then
+    known = before.by_replica
+    for name, then in after.by_replica.items():
+        if name in known:
+            yield known[name], then
+        elif len(known) >= before.replicas:  # all answered then, so this replica is new
+            yield then.started(min((each.at for each in known.values()), default=then.at)), then
 
 
 def _any(*_: str, **__: object) -> None:
@@ -156,7 +159,7 @@ class Probes:
         """Send a few requests at the end of the next `seconds`, and return them."""
         self.wait(seconds)
         found = find_invoker(self.gateway, self.workflow, self.planner)
-        with explained(self.gateway), found as invoker:
+        with explain_failures(self.gateway), found as invoker:
             asked = islice(turns(self.payloads), self.requests)
             answers = [answer_of(invoker, payload.content, _any) for payload in asked]
         each_ms = [answer.latency_ms for answer in answers]

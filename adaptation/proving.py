@@ -33,10 +33,10 @@ from chiron.pipeline.deploy import (
     Prepared,
     Progress,
     Try,
-    asked,
     deploy,
     plan_for,
     prepare,
+    scheduling_inputs,
 )
 from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, preferred
@@ -155,7 +155,7 @@ class _Proof:
     @cached_property
     def _job(self) -> Job:
         prepared = self.prepared
-        return job_of(*asked(prepared.request, prepared.profile, prepared.platform))
+        return job_of(*scheduling_inputs(prepared.request, prepared.profile, prepared.platform))
 
     @cached_property
     def _plans(self) -> tuple[list[Plan], list[Predicted]]:
@@ -244,8 +244,8 @@ class _Proof:
 
     def _stand(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
         """Deploy the first plan, which serves from now on, and measure it."""
-        standing = self.prepared.standing(plan, self.launcher, self.out, self.progress)
-        with standing as (invoker, created):
+        deployed = self.prepared.deployed(plan, self.launcher, self.out, self.progress)
+        with deployed as (invoker, created):
             self.progress(f"{plan.wraps[0].name} answers; measuring it")
             measured = self._measure(invoker, plan, trial, expected_ms)
             self.serves = 0
@@ -279,7 +279,7 @@ class _Proof:
     def _measure(
         self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
     ) -> Measurement:
-        measured = self.prepared.proven(target, plan, trial, expected_ms)
+        measured = self.prepared.measure_until_sure(target, plan, trial, expected_ms)
         self.progress(_said(trial, measured))
         return measured
 
@@ -291,7 +291,7 @@ class _Proof:
         """
         if trial.verdict == "kept":
             return True
-        if trial.doubt or self.serves is None or self.tried[self.serves].outcome.kept:
+        if trial.void_reason or self.serves is None or self.tried[self.serves].outcome.kept:
             return False
         found = Exceeding(trial.over / len(trial.latencies_ms), trial.latency_ms)
         return is_worth_a_switch(found, _exceeding(self.tried[self.serves].shown))
@@ -382,5 +382,5 @@ def _said(trial: Trial, measured: Measurement) -> str:
         "broken": "breaks the SLO",
         "unsure": "not shown to keep the SLO",
     }[trial.verdict]
-    told = (f"{meaning}: {took}", trial.doubt, disturbance(measured.others))
+    told = (f"{meaning}: {took}", trial.void_reason, disturbance(measured.others))
     return "; ".join(filter(None, told))

@@ -20,7 +20,7 @@ from chiron.adaptation.scaling import (
     load_of,
     planned_for,
 )
-from chiron.deployment.replicas import Said, hear
+from chiron.deployment.replicas import ReplicaMetrics, read_metrics
 from chiron.generator.annotations import ROLE, read_needed, read_prediction
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
@@ -45,7 +45,7 @@ class Scaler:
     #: one machine and this process can see its cores.
     busy: Callable[[], float] = lambda: 0.0
     _records: dict[str, Record] = field(init=False, default_factory=dict)
-    _said: dict[str, Mapping[str, Said]] = field(init=False, default_factory=dict)
+    _metrics: dict[str, Mapping[str, ReplicaMetrics]] = field(init=False, default_factory=dict)
     _loads: dict[str, Load] = field(init=False, default_factory=dict)
     #: The requests that arrived between the last looks, and in how many seconds.
     _arrived: dict[str, tuple[tuple[float, float], ...]] = field(init=False, default_factory=dict)
@@ -90,15 +90,15 @@ class Scaler:
 
     def _load(self, status: FunctionStatus, busy: float) -> Load | None:
         """Return the load by the replicas that answer, or the last known load; None if unknown."""
-        before = self._said.get(status.name, {})
-        heard = hear(self.gateway, status)
-        if not heard.said:
+        before = self._metrics.get(status.name, {})
+        metrics = read_metrics(self.gateway, status)
+        if not metrics.by_replica:
             return self._loads.get(status.name)
-        self._said[status.name] = heard.said
-        if seen := arrived(heard, before):
+        self._metrics[status.name] = metrics.by_replica
+        if seen := arrived(metrics, before):
             looks = (*self._arrived.get(status.name, ()), seen)
             self._arrived[status.name] = looks[-RATE_LOOKS:]
-        load = load_of(heard, before, self.by_pressure, busy)
+        load = load_of(metrics, before, self.by_pressure, busy)
         self._loads[status.name] = load
         return load
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from chiron.deployment.replicas import Heard, Said
+from chiron.deployment.replicas import FunctionMetrics, ReplicaMetrics
 from chiron.generator.scale_labels import target_per_s
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
@@ -147,22 +147,24 @@ class Record:
         return bounds.within(min(current, max(HALF * current, floor, *self.needs)))
 
 
-def load_of(heard: Heard, before: Mapping[str, Said], by_pressure: bool, busy: float) -> Load:
+def load_of(
+    metrics: FunctionMetrics, before: Mapping[str, ReplicaMetrics], by_pressure: bool, busy: float
+) -> Load:
     """Return the load by the replicas that answered: a sample if there are many.
 
     A silent replica that answered `before` counts as the busiest replica. A silent replica that
     never answered is starting and has no requests. A replica that answered for the first time has
     not computed yet.
     """
-    found = heard.said
-    lost = _lost(heard, before)
+    found = metrics.by_replica
+    lost = _lost(metrics, before)
     pairs = _pairs(found, before)
     requests = [said.in_hand + said.waiting for said in found.values()]
     computing = [now.computing_since(then) for now, then in pairs]
     shares = [now.pressure_since(then) for now, then in pairs] if by_pressure else []
-    starting = heard.silent - lost
+    starting = metrics.unanswered - lost
     return Load(
-        heard.replicas,
+        metrics.replicas,
         fmean([*requests, *[max(requests)] * lost, *[0.0] * starting]),
         fmean(said.at_once for said in found.values()),
         fmean(shares) if shares else 0.0,
@@ -171,28 +173,32 @@ def load_of(heard: Heard, before: Mapping[str, Said], by_pressure: bool, busy: f
     )
 
 
-def arrived(heard: Heard, before: Mapping[str, Said]) -> tuple[float, float] | None:
+def arrived(
+    metrics: FunctionMetrics, before: Mapping[str, ReplicaMetrics]
+) -> tuple[float, float] | None:
     """Return how many requests arrived since the look `before`, and in how many seconds.
 
     Return None if no replica answered then. Starting replicas have got no requests; each replica
     that was busy counts for the others.
     """
-    pairs = _pairs(heard.said, before)
+    pairs = _pairs(metrics.by_replica, before)
     if not pairs:
         return None
     seconds = fmean(now.at - then.at for now, then in pairs)
     per_s = sum(max(0.0, now.arrived - then.arrived) / (now.at - then.at) for now, then in pairs)
-    counted = len(heard.said) + heard.silent - _lost(heard, before)
-    return heard.replicas * per_s / counted * seconds, seconds
+    counted = len(metrics.by_replica) + metrics.unanswered - _lost(metrics, before)
+    return metrics.replicas * per_s / counted * seconds, seconds
 
 
-def _pairs(found: Mapping[str, Said], before: Mapping[str, Said]) -> list[tuple[Said, Said]]:
+def _pairs(
+    found: Mapping[str, ReplicaMetrics], before: Mapping[str, ReplicaMetrics]
+) -> list[tuple[ReplicaMetrics, ReplicaMetrics]]:
     return [(said, before[name]) for name, said in found.items() if name in before]
 
 
-def _lost(heard: Heard, before: Mapping[str, Said]) -> int:
+def _lost(metrics: FunctionMetrics, before: Mapping[str, ReplicaMetrics]) -> int:
     """Return how many silent replicas answered before: they are too busy to answer."""
-    return min(heard.silent, len(before.keys() - heard.said.keys()))
+    return min(metrics.unanswered, len(before.keys() - metrics.by_replica.keys()))
 
 
 def behind(load: Load, others: Iterable[Load]) -> Load:

@@ -14,7 +14,11 @@ from pathlib import Path
 
 from chiron.deployment.deploy import removed_on_failure, spec_of
 from chiron.deployment.invoke import Invoker
-from chiron.deployment.keeping import all_keeping, left_behind, not_kept
+from chiron.deployment.keeping import (
+    keep_all_changes,
+    lost_change_warnings,
+    orphaned_change_warnings,
+)
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import Measurement
 from chiron.deployment.replicas import await_replicas
@@ -182,7 +186,7 @@ def deploy_beside(
     stack_file = generate(plan, sources, out, request.timeout_s, trace_key, marks)
     present = set() if update else {function.name for function in gateway.functions()}
     made = read_stack(stack_file, {})
-    generated = all_keeping(made, before)
+    generated = keep_all_changes(made, before)
     stack = _of_version(generated, plan, present)
     write_stack(stack_file, stack)
     launcher.build(stack_file)
@@ -201,7 +205,7 @@ def deploy_beside(
     entry = spec_of(generated, plan.wraps[0].name, stack_file.parent)
     replaced = {function.name for function in before.values()}
     gone = [each for each in current.wraps if each.name not in replaced] if current else []
-    lost = (*not_kept(made, before), *left_behind(gone))
+    lost = (*lost_change_warnings(made, before), *orphaned_change_warnings(gone))
     return Candidate(version, entry, created, ready_s, measured, before, lost)
 
 

@@ -13,7 +13,7 @@ from chiron.cli.output import data, progress, warn, write_timeline
 from chiron.cli.place import Place, place
 from chiron.cli.told import untold
 from chiron.deployment.invoke import find_invoker
-from chiron.deployment.postmortem import explained
+from chiron.deployment.postmortem import explain_failures
 from chiron.services import state_folder
 from chiron.workflow.data import bytes_of, in_json
 
@@ -45,7 +45,7 @@ def command(
     traced = trace is not None or timeline_file is not None
     with (
         place.connect() as launcher,
-        explained(launcher.gateway),
+        explain_failures(launcher.gateway),
         find_invoker(launcher.gateway, workflow, planner) as invoker,
     ):
         prediction = invoker.prediction

@@ -8,7 +8,7 @@ from chiron.cli import options
 from chiron.cli.output import plain
 from chiron.cli.place import Place, place
 from chiron.deployment.deployed import called_by, check_member, wraps_of
-from chiron.deployment.postmortem import in_order, printed
+from chiron.deployment.postmortem import parse_log_line, sort_by_time
 from chiron.openfaas.objects import LogLine
 
 
@@ -51,7 +51,7 @@ def command(
         names = (*wraps, *called_by(launcher.gateway, wraps))
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
     wanted = [line for line in lines if _is_of(line, function, execution)]
-    for text in in_order(wanted):
+    for text in sort_by_time(wanted):
         click.echo((text if raw else plain(text, kept="\t")).encode())
 
 
@@ -60,7 +60,7 @@ def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:
 
     Lines of a function that is deployed on its own have no execution.
     """
-    name, ident, _ = printed(line)
+    name, ident, _ = parse_log_line(line)
     name = name or line.name
     right = execution is None or (ident != "" and execution.startswith(ident))
     return function in (None, name) and right

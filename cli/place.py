@@ -131,7 +131,7 @@ def _noticing(gateway: EmbeddedGateway, lost: threading.Event) -> Iterator[None]
     yield
     if lost.is_set():
         message = (
-            f"the embedded gateway {gateway.how_it_ended()}; what was deployed on it is gone: "
+            f"the embedded gateway {gateway.describe_end()}; what was deployed on it is gone: "
             "start it again, and deploy again"
         )
         raise ChironError("gateway-lost", message, status=500)

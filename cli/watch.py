@@ -28,7 +28,7 @@ from chiron.cli.options import choices
 from chiron.cli.output import progress
 from chiron.cli.place import Place, place
 from chiron.deployment.background_load import busy_share
-from chiron.deployment.journal import Journal, Told
+from chiron.deployment.journal import Journal, WatchEvent
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.openfaas.objects import FunctionStatus
@@ -179,7 +179,7 @@ def _is_given(option: str) -> bool:
 def _teller(launcher: Launcher, request: DeploymentRequest, show: Tell) -> Tell:
     """Return a function that shows events and records them for the dashboard."""
     workflow, planner = request.folder.workflow.name, request.choices.planner
-    about = partial(Told, gateway=launcher.gateway.url, workflow=workflow, planner=planner)
+    about = partial(WatchEvent, gateway=launcher.gateway.url, workflow=workflow, planner=planner)
     return partial(_tell, show, about)
 
 
@@ -236,14 +236,14 @@ def _wraps(launcher: Launcher, workflow: str, planner: str) -> tuple[FunctionSta
     return current.wraps if current else ()
 
 
-def _tell(tell: Tell, about: Callable[..., Told], event: Event) -> None:
+def _tell(tell: Tell, about: Callable[..., WatchEvent], event: Event) -> None:
     """Show an event, and record it for the dashboard unless it is a step of a long job."""
     tell(event)
     if event.kind != "step":
         outside = event.figures.get("outside", 0)
         told = about(at=_now(), event=event.kind, message=event.message, outside=outside)
         with suppress(OSError):  # it is for looking at: without it the watcher does all it does
-            Journal(state_folder()).note(told)
+            Journal(state_folder()).append(told)
 
 
 def _as_line(event: Event) -> None:

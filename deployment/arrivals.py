@@ -22,7 +22,7 @@ _SEED = "arrivals"
 Call = Callable[[], tuple[str, float]]
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     """A request: its payload, its latency, and how late it was sent.
 
     The latency counts from the due time, so that a client that falls behind hides nothing.
@@ -40,14 +40,14 @@ def gaps_s(per_s: float) -> Iterator[float]:
         yield random.expovariate(per_s)
 
 
-def at_rate(per_s: float, calls: Iterable[Call]) -> Iterator[Sent]:
+def send_at_rate(per_s: float, calls: Iterable[Call]) -> Iterator[SentRequest]:
     """Do `calls` at random times with the mean rate `per_s`; yield the results in order.
 
     Closing the generator stops the arrivals and waits for the running calls.
 
     Raises the error of the first failed call.
     """
-    sent, ended = SimpleQueue[Future[Sent] | None](), Event()
+    sent, ended = SimpleQueue[Future[SentRequest] | None](), Event()
 
     def arrive() -> None:
         due = time.perf_counter()
@@ -76,7 +76,7 @@ def at_rate(per_s: float, calls: Iterable[Call]) -> Iterator[Sent]:
             threads.shutdown(cancel_futures=True)
 
 
-def _send(call: Call, due: float) -> Sent:
+def _send(call: Call, due: float) -> SentRequest:
     late_ms = (time.perf_counter() - due) * 1000
     payload, taken_ms = call()
-    return Sent(payload, late_ms + taken_ms, late_ms)
+    return SentRequest(payload, late_ms + taken_ms, late_ms)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import urllib3
 
-from chiron.deployment.function_error import late
+from chiron.deployment.function_error import timeout_error
 from chiron.openfaas.function_headers import function_headers
 from chiron.workflow.errors import ChironError
 
@@ -66,7 +66,7 @@ class Caller:
                 "POST", url, body=body, headers=sent, timeout=patience_s, redirect=False
             )
         except urllib3.exceptions.ReadTimeoutError:
-            raise late(name, patience_s) from None
+            raise timeout_error(name, patience_s) from None
         except urllib3.exceptions.HTTPError as error:
             message = f"no gateway answers at {self._url}: {type(error).__name__}"
             raise ChironError("no-gateway", message, status=502) from None

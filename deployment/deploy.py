@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from chiron.deployment.postmortem import explained, keep_logs
+from chiron.deployment.postmortem import explain_failures, keep_logs
 from chiron.generator.annotations import FOR_WRAPS, WORKFLOW, identity
 from chiron.generator.fingerprint import unchanged
 from chiron.generator.wrap_entry import WRAP
@@ -89,7 +89,7 @@ def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
 def removed_on_failure(gateway: Gateway, created: Sequence[str]) -> Iterator[None]:
     """If the block fails, remove the functions `created`, and name their logs in the error."""
     try:
-        with explained(gateway):
+        with explain_failures(gateway):
             yield
     except BaseException as error:
         if isinstance(error, ChironError):

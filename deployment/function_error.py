@@ -14,22 +14,22 @@ _SHOWN = 300
 TOO_MANY = 429
 
 
-class Told(NamedTuple):
+class ErrorAnswer(NamedTuple):
     """The content of an error answer of a wrap or the gateway."""
 
     #: Empty if the answer has no code.
     code: str = ""
-    sentence: str = ""
+    message: str = ""
     #: The function that failed, if the answer names it.
     function: str | None = None
     #: The class and the message of the exception, if a handler raised it.
-    caught: tuple[str, str] | None = None
+    exception: tuple[str, str] | None = None
 
 
 class FunctionFailedError(ChironError):
-    """A function failed; ``told`` is the content of its answer."""
+    """A function failed; ``answer`` is the content of its answer."""
 
-    told = Told()
+    answer = ErrorAnswer()
 
     def as_dict(self) -> dict[str, object]:
         """Return the error, with the ``error`` and ``cause`` that Retry and Catch see."""
@@ -43,41 +43,43 @@ class FunctionFailedError(ChironError):
         Its name is the class of a handler's exception, ``States.Timeout``, another code of a wrap,
         or else ``States.TaskFailed``.
         """
-        code, sentence, _, caught = self.told
-        failure = failure_of(code or "States.TaskFailed", sentence, caught)
+        code, message, _, exception = self.answer
+        failure = failure_of(code or "States.TaskFailed", message, exception)
         failure.__cause__ = self
         return failure
 
 
-def told_by(body: bytes, status: int) -> Told:
+def parse_error_answer(body: bytes, status: int) -> ErrorAnswer:
     """Parse the `body` of an error answer with `status` from a wrap or the gateway."""
     try:
-        told = json.loads(body)
-        caught = (str(told["error"]), str(told["cause"])) if "error" in told else None
-        return Told(str(told["code"]), str(told["message"]), told.get("function"), caught)
+        answer = json.loads(body)
+        exception = (str(answer["error"]), str(answer["cause"])) if "error" in answer else None
+        return ErrorAnswer(
+            str(answer["code"]), str(answer["message"]), answer.get("function"), exception
+        )
     except (ValueError, TypeError, LookupError):
         shown = body.decode(errors="replace").strip() or "no body"
-        return Told("timeout" if status == 504 else "", f"status {status}: {shown}")
+        return ErrorAnswer("timeout" if status == 504 else "", f"status {status}: {shown}")
 
 
 def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
     """Return the error for an answer of the function `name` with an error status."""
-    told = told_by(body, status)
-    code, sentence, function, _ = told
-    shown = " ".join(sentence.split())[:_SHOWN]
+    answer = parse_error_answer(body, status)
+    code, message, function, _ = answer
+    shown = " ".join(message.split())[:_SHOWN]
     error = FunctionFailedError(
         code or "function-failed",
         shown if code == "workflow-failed" else f"function {function or name} failed: {shown}",
         functions=[str(function or name)],
         status=status if status >= 500 or status == TOO_MANY else 502,
     )
-    error.told = told
+    error.answer = answer
     return error
 
 
-def late(name: str, timeout_s: float) -> FunctionFailedError:
+def timeout_error(name: str, timeout_s: float) -> FunctionFailedError:
     """Return the error for a function that did not answer in time."""
     message = f"function {name} did not answer within {timeout_s:g} s"
     error = FunctionFailedError("timeout", message, functions=[name], status=504)
-    error.told = Told("timeout", message)
+    error.answer = ErrorAnswer("timeout", message)
     return error

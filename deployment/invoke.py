@@ -13,7 +13,14 @@ from uuid import uuid4
 
 from chiron.deployment.caller import CONNECTIONS, Caller
 from chiron.deployment.function_error import function_error
-from chiron.deployment.route import Asked, Call, Route, Stages, deciding, through
+from chiron.deployment.route import (
+    CallRequest,
+    Route,
+    StagedRoute,
+    TaskCall,
+    entry_route,
+    state_machine_route,
+)
 from chiron.generator.annotations import (
     PLANNER,
     ROLE,
@@ -129,7 +136,7 @@ class _Calls:
         if trace_key is not None:
             self._headers |= trace_header(trace_key)
         self._start = time.perf_counter()
-        self._asked: dict[Future[str], Asked] = {}
+        self._requested: dict[Future[str], CallRequest] = {}
         self.last_ms = 0.0
         self.timelines = list[Timeline]()
 
@@ -138,10 +145,10 @@ class _Calls:
         """Milliseconds since the request began."""
         return (time.perf_counter() - self._start) * 1000
 
-    def begin(self, asked: Asked) -> Future[str]:
+    def begin(self, request: CallRequest) -> Future[str]:
         """Register a call, which starts when it is waited for."""
         future = Future[str]()
-        self._asked[future] = asked
+        self._requested[future] = request
         return future
 
     def ended(
@@ -152,36 +159,36 @@ class _Calls:
         After `LONGEST_S`, the longest wait of a thread, possibly none has ended.
         """
         timeout_s = None if timeout_s is None else min(timeout_s, LONGEST_S)
-        if len(futures) == len(self._asked) == 1 and timeout_s is None:
+        if len(futures) == len(self._requested) == 1 and timeout_s is None:
             # A call that is alone runs here, without a switch to another thread and back.
-            self._call(*self._asked.popitem())
+            self._call(*self._requested.popitem())
             return list(futures)
-        for future, asked in self._asked.items():
-            self._threads.submit(self._call, future, asked)
-        self._asked.clear()
+        for future, request in self._requested.items():
+            self._threads.submit(self._call, future, request)
+        self._requested.clear()
         if not futures:
             time.sleep(timeout_s or 0.0)
         return wait(futures, timeout_s, FIRST_COMPLETED).done
 
-    def _call(self, future: Future[str], asked: Asked) -> None:
+    def _call(self, future: Future[str], request: CallRequest) -> None:
         try:
-            future.set_result(self._answer(asked))
+            future.set_result(self._answer(request))
         except Exception as error:
             future.set_exception(error)
 
-    def _answer(self, asked: Asked) -> str:
+    def _answer(self, request: CallRequest) -> str:
         # The timeline of a single call starts with the call.
         begun_ms = 0.0 if self._is_one_call else self.now_ms
-        reply = self._caller.call(asked.function, asked.body, self._headers, asked.timeout_s)
+        reply = self._caller.call(request.function, request.body, self._headers, request.timeout_s)
         self.last_ms = reply.latency_ms
         if reply.status >= _FAILED:
-            raise function_error(asked.function, reply.status, reply.body)
+            raise function_error(request.function, reply.status, reply.body)
         output = Typed(text_of(reply.body), reply.content_type)
         if self._traced:
-            traced = _traced(asked.function, output)
+            traced = _traced(request.function, output)
             timeline = traced.timeline.seen_by_client(begun_ms, reply.latency_ms)
             if not self._is_one_call:
-                timeline = _called(asked.function, timeline, begun_ms)
+                timeline = _called(request.function, timeline, begun_ms)
             self.timelines.append(timeline)
             output = Typed(traced.output, traced.content_type)
         return output
@@ -192,18 +199,18 @@ def _traceparent() -> str:
     return f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
 
 
-def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
+def _annotated_route(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
     """Return the route in the annotations of the tasks' functions; their numbers name the tasks."""
     flows = [(read_flow(function.annotations), function.name) for function in functions]
     machine = next(filter(None, (read_machine(each.annotations) for each in functions)), None)
     if machine is not None:
         definition, tasks = machine
         function_of = {tasks[flow.task]: name for flow, name in flows}
-        return deciding(workflow, definition, function_of)
+        return state_machine_route(workflow, definition, function_of)
     ordered = sorted(flows, key=lambda item: (item[0].stage, item[0].task))
     stages = [
         [
-            Call(
+            TaskCall(
                 Task(
                     str(flow.task),
                     name,
@@ -217,7 +224,7 @@ def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
         for _, stage in groupby(ordered, key=lambda item: item[0].stage)
     ]
     first = ordered[0][0]
-    return Stages(stages, _named(first.output), first.fail)
+    return StagedRoute(stages, _named(first.output), first.fail)
 
 
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
@@ -248,7 +255,7 @@ def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) ->
     predictions = (read_prediction(answering(f, functions).annotations) for f in called)
     prediction = next(filter(None, predictions), None)
     key = (entry or called[0]).annotations.get(KEY_ANNOTATION, "")
-    route = through(entry.name) if entry else _annotated(workflow, called)
+    route = entry_route(entry.name) if entry else _annotated_route(workflow, called)
     return Invoker(gateway.url, route, timeout_s, key, prediction)
 
 

@@ -16,7 +16,7 @@ from chiron.workflow.documents import Document
 LARGEST = 512 * 1024
 
 
-class Told(Document):
+class WatchEvent(Document):
     """An event of a watcher: its time (RFC 3339), workflow, kind, and a line for people.
 
     ``outside`` is how many windows in a row were outside the predicted range at that time.
@@ -37,13 +37,13 @@ class Journal:
 
     folder: Path
 
-    def note(self, told: Told) -> None:
+    def append(self, event: WatchEvent) -> None:
         """Append the event; raises OSError if that fails."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         with open(descriptor, "rb+") as file:  # noqa: PTH123  # it is a descriptor
             fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(told.model_dump_json().encode() + b"\n")
+            file.write(event.model_dump_json().encode() + b"\n")
             file.flush()
             if file.tell() > LARGEST:
                 file.seek(0)
@@ -51,7 +51,7 @@ class Journal:
                 file.truncate(0)
                 file.write(b"".join(lines[len(lines) // 2 :]))
 
-    def of(self, gateway: str) -> list[Told]:
+    def events_of(self, gateway: str) -> list[WatchEvent]:
         """Return the events of workflows on the gateway with that URL, newest first."""
         try:
             with self._file.open("rb") as file:
@@ -62,8 +62,8 @@ class Journal:
         found = []
         for line in reversed(lines):
             with suppress(ValidationError):  # another version may use another format
-                told = Told.model_validate_json(line)
-                found += [told] if told.gateway == gateway else []
+                event = WatchEvent.model_validate_json(line)
+                found += [event] if event.gateway == gateway else []
         return found
 
     @property

@@ -32,7 +32,7 @@ class _Changed(NamedTuple):
         return " and ".join(name for name, value in self._asdict().items() if value)
 
 
-def merged(
+def merge_settings(
     new: Mapping[str, str], given: Mapping[str, str], now: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the settings of a function that replaces another function.
@@ -42,9 +42,9 @@ def merged(
         given: the settings in the stack.yaml of the old function.
         now: the current settings of the old function; those that differ from `given` were changed.
 
-    >>> merged({"team": "b"}, {"team": "a"}, {"team": "a", "tier": "gold"})
+    >>> merge_settings({"team": "b"}, {"team": "a"}, {"team": "a", "tier": "gold"})
     {'team': 'b', 'tier': 'gold'}
-    >>> merged({"team": "a", "old": "1"}, {"team": "a", "old": "1"}, {"team": "mine"})
+    >>> merge_settings({"team": "a", "old": "1"}, {"team": "a", "old": "1"}, {"team": "mine"})
     {'team': 'mine'}
     """
     changed = {key: value for key, value in now.items() if given.get(key) != value}
@@ -52,13 +52,13 @@ def merged(
     return {key: value for key, value in {**new, **changed}.items() if key not in removed}
 
 
-def keeping(function: StackFunction, before: FunctionStatus) -> StackFunction:
+def keep_changes(function: StackFunction, before: FunctionStatus) -> StackFunction:
     """Return `function` with the settings that somebody changed on its predecessor `before`.
 
     Variables, limits and requests are for the functions inside: a wrap of other functions does not
-    get them, see `not_kept`. Some providers do not report all fields, and a missing field counts as
-    unchanged; so people can remove only labels and annotations. If `before` has no record of its
-    stack.yaml, no change can be detected.
+    get them, see `lost_change_warnings`. Some providers do not report all fields, and a missing
+    field counts as unchanged; so people can remove only labels and annotations. If `before` has no
+    record of its stack.yaml, no change can be detected.
     """
     given = given_of(before.annotations)
     if given is None:
@@ -73,8 +73,8 @@ def keeping(function: StackFunction, before: FunctionStatus) -> StackFunction:
     read_only = before.read_only_root_filesystem and not given.readonly_root_filesystem
     kept = function.model_copy(
         update={
-            "labels": merged(function.labels, given.labels, labels),
-            "annotations": ours | merged(others, given.annotations, theirs),
+            "labels": merge_settings(function.labels, given.labels, labels),
+            "annotations": ours | merge_settings(others, given.annotations, theirs),
             "constraints": (*function.constraints, *_added(before.constraints, known)),
             "secrets": tuple(dict.fromkeys([*function.secrets, *secrets])),
             "readonly_root_filesystem": function.readonly_root_filesystem or read_only,
@@ -83,7 +83,7 @@ def keeping(function: StackFunction, before: FunctionStatus) -> StackFunction:
     return _with(kept, _changed(given, before)) if _runs_the_same(function, before) else kept
 
 
-def not_kept(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Iterator[str]:
+def lost_change_warnings(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Iterator[str]:
     """Yield a warning for each function of `stack` that loses changes made to its predecessor."""
     for name, old in before.items():
         given = given_of(old.annotations)
@@ -97,7 +97,7 @@ def not_kept(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Iterator
             )
 
 
-def left_behind(gone: Iterable[FunctionStatus]) -> Iterator[str]:
+def orphaned_change_warnings(gone: Iterable[FunctionStatus]) -> Iterator[str]:
     """Yield a warning for each removed function that has changed settings and no successor."""
     for old in gone:
         if (given := given_of(old.annotations)) is None:
@@ -108,24 +108,24 @@ def left_behind(gone: Iterable[FunctionStatus]) -> Iterator[str]:
             constraints=given.constraints,
             readonly_root_filesystem=given.readonly_root_filesystem,
         )
-        if keeping(as_given, old) != as_given:
+        if keep_changes(as_given, old) != as_given:
             yield f"nothing takes the place of {old.name}, so what somebody has set there is gone"
 
 
-def all_keeping(stack: StackFile, before: Mapping[str, FunctionStatus]) -> StackFile:
+def keep_all_changes(stack: StackFile, before: Mapping[str, FunctionStatus]) -> StackFile:
     """Return `stack`; each function keeps the settings that somebody changed on its predecessor."""
     functions = {
-        name: keeping(function, before[name]) if name in before else function
+        name: keep_changes(function, before[name]) if name in before else function
         for name, function in stack.functions.items()
     }
     return stack.model_copy(update={"functions": functions})
 
 
-def keep_in(stack_file: Path, before: Mapping[str, FunctionStatus]) -> list[str]:
-    """Have the wraps in stack.yaml keep changed settings; return the lines of `not_kept`."""
+def keep_changes_in(stack_file: Path, before: Mapping[str, FunctionStatus]) -> list[str]:
+    """Have the wraps in stack.yaml keep changed settings; return warnings on lost changes."""
     stack = read_stack(stack_file, {})
-    write_stack(stack_file, all_keeping(stack, before))
-    return list(not_kept(stack, before))
+    write_stack(stack_file, keep_all_changes(stack, before))
+    return list(lost_change_warnings(stack, before))
 
 
 def _runs_the_same(function: StackFunction, before: FunctionStatus) -> bool:

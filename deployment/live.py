@@ -14,7 +14,7 @@ from statistics import fmean
 
 from chiron.deployment.deployed import DeployedWorkflow, available, with_functions
 from chiron.deployment.postmortem import FailedExecution, failed_executions
-from chiron.deployment.replicas import Said, hear, ready
+from chiron.deployment.replicas import ReplicaMetrics, read_metrics, ready_replicas
 from chiron.generator.annotations import ROLE, read_functions
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
@@ -27,12 +27,10 @@ OVER_S = 60.0
 _AT_ONCE = 8
 #: Log lines to search for failures, and failures to report of a workflow.
 _LINES, _FAILURES = 1000, 5
-
-
 #: Two metrics readings of a replica, the earlier first.
-Pair = tuple[Said, Said]
+Pair = tuple[ReplicaMetrics, ReplicaMetrics]
 #: The metrics of a replica that has just started.
-_NOTHING = Said("", 0.0, {})
+_NOTHING = ReplicaMetrics("", 0.0, {})
 
 
 class Latency(Document):
@@ -124,16 +122,16 @@ class Live(Document):
 
 
 @dataclass
-class Lookout:
+class LiveMonitor:
     """Polls the deployed workflows of a gateway; rates are those since earlier polls."""
 
     gateway: Gateway
     #: The readings of each replica of a function in the last `OVER_S` seconds, in order of time.
-    _said: dict[str, dict[str, list[Said]]] = field(init=False, default_factory=dict)
+    _readings: dict[str, dict[str, list[ReplicaMetrics]]] = field(init=False, default_factory=dict)
     #: The failures in each function's log.
     _failures: dict[str, list[FailedExecution]] = field(init=False, default_factory=dict)
 
-    def look(self) -> Live:
+    def poll(self) -> Live:
         """Poll the workflows and return their current state.
 
         Polls only wraps, by their annotations, and no wrap that is scaled to zero: a request would
@@ -142,9 +140,11 @@ class Lookout:
         found = with_functions(self.gateway)
         functions = [function for _, members in found for function in members]
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            heard = list(threads.map(self._hear, functions))
+            readings = list(threads.map(self._read, functions))
         names = [function.name for function in functions]
-        self._said = {name: self._with(name, said) for name, said in zip(names, heard, strict=True)}
+        self._readings = {
+            name: self._with(name, metrics) for name, metrics in zip(names, readings, strict=True)
+        }
         self._failures = {name: self._failures.get(name, []) for name in names}
         return Live(
             gateway=self.gateway.url,
@@ -152,27 +152,29 @@ class Lookout:
             workflows=tuple(self._workflow(*each) for each in found),
         )
 
-    def _hear(self, function: FunctionStatus) -> Mapping[str, Said]:
+    def _read(self, function: FunctionStatus) -> Mapping[str, ReplicaMetrics]:
         """Read the metrics of its replicas; if they report new failures, read its log too."""
-        said = hear(self.gateway, function).said
-        before = self._said.get(function.name)
+        metrics = read_metrics(self.gateway, function).by_replica
+        before = self._readings.get(function.name)
         news = before is None or any(
             each.failed > (before[name][-1].failed if name in before else 0)
-            for name, each in said.items()
+            for name, each in metrics.items()
         )
         if news and function.annotations.get(ROLE) != "wrap":  # only entries log executions
             with suppress(ChironError):  # it may have been removed
                 lines = self.gateway.logs(function.name, _LINES)
                 self._failures[function.name] = failed_executions(lines)[:_FAILURES]
-        return said
+        return metrics
 
-    def _with(self, function: str, said: Mapping[str, Said]) -> dict[str, list[Said]]:
-        """Return the readings of the last `OVER_S` seconds of each replica in `said`."""
+    def _with(
+        self, function: str, metrics: Mapping[str, ReplicaMetrics]
+    ) -> dict[str, list[ReplicaMetrics]]:
+        """Return the readings of the last `OVER_S` seconds of each replica in `metrics`."""
         since = time.monotonic() - OVER_S
-        before = self._said.get(function, {})
+        before = self._readings.get(function, {})
         return {
             name: [*(each for each in before.get(name, ()) if each.at >= since), now]
-            for name, now in said.items()
+            for name, now in metrics.items()
         }
 
     def _workflow(
@@ -180,35 +182,39 @@ class Lookout:
     ) -> LiveWorkflow:
         entry = next((f for f in functions if f.annotations.get(ROLE) == "entry"), None)
         pairs = self._pairs(entry) if entry else []
-        replicas = ready(entry) if entry else 0
+        replicas = ready_replicas(entry) if entry else 0
         slo_ms = deployed.predicted.slo_ms if deployed.predicted else None
-        ever = [(_NOTHING, said[-1]) for said in self._said[entry.name].values()] if entry else []
+        ever = (
+            [(_NOTHING, metrics[-1]) for metrics in self._readings[entry.name].values()]
+            if entry
+            else []
+        )
         failures = [each for function in functions for each in self._failures[function.name]]
         failures.sort(key=lambda each: each.at, reverse=True)
         return LiveWorkflow(
             deployed=deployed,
-            requests_per_s=_per_s(pairs, replicas, lambda said: said.answered),
-            failed_per_s=_per_s(pairs, replicas, lambda said: said.failed),
+            requests_per_s=_per_s(pairs, replicas, lambda metrics: metrics.answered),
+            failed_per_s=_per_s(pairs, replicas, lambda metrics: metrics.failed),
             latency=_latency(pairs, slo_ms),
             ever=_latency(ever, slo_ms),
             wraps=tuple(map(self._wrap, functions)),
-            events_per_s=_per_s(pairs, replicas, lambda said: said.events),
+            events_per_s=_per_s(pairs, replicas, lambda metrics: metrics.events),
             buckets=tuple(_buckets(pairs, replicas)),
             failures=tuple(failures[:_FAILURES]),
         )
 
     def _wrap(self, function: FunctionStatus) -> LiveWrap:
-        heard = [said[-1] for said in self._said[function.name].values()]
+        readings = [metrics[-1] for metrics in self._readings[function.name].values()]
         load = None
-        if heard:
-            share = ready(function) / len(heard)
+        if readings:
+            share = ready_replicas(function) / len(readings)
             pressures = [after.pressure_since(before) for before, after in self._pairs(function)]
             load = WrapLoad(
-                in_hand=share * sum(said.in_hand for said in heard),
-                waiting=share * sum(said.waiting for said in heard),
-                held_bytes=share * sum(said.held_bytes for said in heard),
-                spilled_bytes=share * sum(said.spilled_bytes for said in heard),
-                leaving_bytes=share * sum(said.leaving_bytes for said in heard),
+                in_hand=share * sum(metrics.in_hand for metrics in readings),
+                waiting=share * sum(metrics.waiting for metrics in readings),
+                held_bytes=share * sum(metrics.held_bytes for metrics in readings),
+                spilled_bytes=share * sum(metrics.spilled_bytes for metrics in readings),
+                leaving_bytes=share * sum(metrics.leaving_bytes for metrics in readings),
                 pressure=fmean(pressures) if pressures else None,
             )
         return LiveWrap(
@@ -216,17 +222,19 @@ class Lookout:
             runs=read_functions(function),
             replicas=function.replicas,
             available=available(self.gateway, function),
-            heard=len(heard),
+            heard=len(readings),
             load=load,
         )
 
     def _pairs(self, function: FunctionStatus) -> list[Pair]:
         """Return the first and the last reading of each replica that has at least two."""
-        told = self._said[function.name].values()
-        return [(said[0], said[-1]) for said in told if len(said) > 1]
+        readings = self._readings[function.name].values()
+        return [(metrics[0], metrics[-1]) for metrics in readings if len(metrics) > 1]
 
 
-def _per_s(pairs: Sequence[Pair], replicas: int, count: Callable[[Said], float]) -> float | None:
+def _per_s(
+    pairs: Sequence[Pair], replicas: int, count: Callable[[ReplicaMetrics], float]
+) -> float | None:
     """Return the rate of `count` in all `replicas`, extrapolated from the replicas in `pairs`."""
     if not pairs:
         return None
@@ -237,11 +245,11 @@ def _buckets(pairs: Sequence[Pair], replicas: int) -> Iterator[LiveBucket]:
     """Yield what each bucket fired between the two readings of each pair."""
     for bucket in sorted({name for _, after in pairs for name in after.fired}):
 
-        def fired(said: Said, bucket: str = bucket) -> float:
-            return max(said.fired.get(bucket, {}).values(), default=0.0)
+        def fired(metrics: ReplicaMetrics, bucket: str = bucket) -> float:
+            return max(metrics.fired.get(bucket, {}).values(), default=0.0)
 
-        def misfired(said: Said, bucket: str = bucket) -> float:
-            return said.misfired.get(bucket, 0.0)
+        def misfired(metrics: ReplicaMetrics, bucket: str = bucket) -> float:
+            return metrics.misfired.get(bucket, 0.0)
 
         within = grown(
             (before.fired.get(bucket, {}), after.fired.get(bucket, {})) for before, after in pairs

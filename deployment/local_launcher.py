@@ -129,7 +129,8 @@ class LocalLauncher:
         needed = dict.fromkeys([*sources.supporting, *sources.called])
         if missing := ", ".join(name for name in needed if name not in there):
             where = "on the gateway" if self.gateway else "without a gateway"
-            self.progress(f"not running {where}: {missing}; who calls them fails (--local)")
+            note = "calls to them fail; --local runs supporting functions"
+            self.progress(f"not running {where}: {missing}; {note}")
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
             key = new_key()
@@ -238,14 +239,14 @@ def _await_all(wraps: Sequence[_Wrap]) -> None:
     deadline = time.monotonic() + _READY_S
     silent = [wrap for wrap in wraps if not _answers(wrap, deadline)]
     if silent:
-        words = silent[0].log.read_text(errors="replace").strip().splitlines()
-        said = words[-1] if words else "it says nothing"
-        message = f"wrap {silent[0].name} does not start: {said}"
+        lines = silent[0].log.read_text(errors="replace").strip().splitlines()
+        last_line = lines[-1] if lines else "its log is empty"
+        message = f"wrap {silent[0].name} does not start: {last_line}"
         raise ChironError("not-ready", message, functions=[wrap.name for wrap in silent])
 
 
 def _answers(wrap: _Wrap, deadline: float) -> bool:
-    while wrap.process.poll() is None and time.monotonic() < deadline:
+    while not _has_exited(wrap.process) and time.monotonic() < deadline:
         with contextlib.suppress(requests.RequestException):
             if requests.get(f"http://127.0.0.1:{wrap.port}/_/health", timeout=_READY_S).ok:
                 return True
@@ -253,11 +254,16 @@ def _answers(wrap: _Wrap, deadline: float) -> bool:
     return False
 
 
+def _has_exited(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether the process has exited; does not reap it, so nothing else gets its pid."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop the process and its descendants."""
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_STOP_S)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """Stop the process and its descendants, then reap it."""
+    os.kill(process.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_S
+    while not _has_exited(process) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    os.killpg(process.pid, signal.SIGKILL)
     process.wait()

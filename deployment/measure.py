@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, cycle, islice
 from typing import Protocol
 
-from chiron.deployment.arrivals import Sent, at_rate
+from chiron.deployment.arrivals import SentRequest, send_at_rate
 from chiron.deployment.background_load import LONG_LOOK_S, busy_line, mean_share, others_share
 from chiron.deployment.function_error import TOO_MANY, FunctionFailedError
 from chiron.deployment.invoke import Answer
@@ -36,7 +36,7 @@ class Check(Protocol):
 
 
 #: A payload, and the check of its answers.
-Checked = tuple[Payload, Check]
+CheckedPayload = tuple[Payload, Check]
 #: Requests before the first measured request, to warm up connections, caches and worker pools.
 WARM_UP = 5
 #: The statuses of refused requests and of timeouts.
@@ -103,9 +103,9 @@ def _unchecked(output: str, *, failure: ChironError | None = None) -> None:
 
 def measure(
     target: Invokable,
-    checked: Sequence[Checked],
+    checked: Sequence[CheckedPayload],
     samples: int,
-    ends_with: Callable[[float, float], bool] = lambda *_: False,
+    stop_after: Callable[[float, float], bool] = lambda *_: False,
     limit_s: float = math.inf,
     per_s: float | None = None,
     *,
@@ -114,7 +114,7 @@ def measure(
     """Measure the latencies of up to `samples` requests, after `warm_up` with `warm_up_s`.
 
     Each payload is sent as often as its weight says. Measuring stops after `limit_s` seconds, or
-    when `ends_with` returns true, which is called with each latency and how late the request was
+    when `stop_after` returns true. Its arguments are each latency and how late the request was
     sent. With `per_s` requests arrive at random at that rate, otherwise one after another.
 
     Raises ``wrong-output`` if a check rejects an answer.
@@ -123,10 +123,10 @@ def measure(
     warm_up(target, checked, warm_up_s)
     latencies: dict[str, list[float]] = {}
     deadline = time.monotonic() + limit_s
-    with closing(_sent(target, checked, per_s)) as sent:
+    with closing(_send_requests(target, checked, per_s)) as sent:
         for payload, taken_ms, late_ms in islice(sent, samples):
             latencies.setdefault(payload, []).append(taken_ms)
-            if ends_with(taken_ms, late_ms) or time.monotonic() > deadline:
+            if stop_after(taken_ms, late_ms) or time.monotonic() > deadline:
                 break
     others = mean_share([before, others_share(LONG_LOOK_S)])
     whole = Measurement.of(list(chain.from_iterable(latencies.values())), others)
@@ -136,9 +136,9 @@ def measure(
     return whole.model_copy(update={"payloads": each})
 
 
-def _sent(
-    target: Invokable, checked: Sequence[Checked], per_s: float | None
-) -> Generator[Sent, None, None]:
+def _send_requests(
+    target: Invokable, checked: Sequence[CheckedPayload], per_s: float | None
+) -> Generator[SentRequest, None, None]:
     """Send requests without end, one after another or at the rate `per_s`.
 
     At a rate, refused requests and timeouts count as `LONGEST_MS`: no client waits for them.
@@ -152,14 +152,14 @@ def _sent(
                 raise
             return payload.name, LONGEST_MS
 
-    calls = (partial(invoke, *each) for each in in_turn(checked))
+    calls = (partial(invoke, *each) for each in weighted_cycle(checked))
     if per_s is None:
-        yield from (Sent(*call()) for call in calls)
+        yield from (SentRequest(*call()) for call in calls)
     else:
-        yield from at_rate(per_s, calls)
+        yield from send_at_rate(per_s, calls)
 
 
-def warm_up(target: Invokable, checked: Sequence[Checked], least_s: float = 0.0) -> None:
+def warm_up(target: Invokable, checked: Sequence[CheckedPayload], least_s: float = 0.0) -> None:
     """Send `WARM_UP` requests or each payload once, and for `least_s` seconds; ``wrong-output``."""
     until = time.monotonic() + least_s
     for number, (payload, check) in enumerate(cycle(checked)):
@@ -174,12 +174,12 @@ def checked_payloads(
     *,
     check: bool,
     progress: Callable[[str], None] = lambda _: None,
-) -> list[Checked]:
+) -> list[CheckedPayload]:
     """Return the payloads of `folder`, each with the check of its answers against `profile`.
 
     With `check`, `progress` gets a line for each payload whose answer is not in the profile.
     """
-    found: list[Checked] = []
+    found: list[CheckedPayload] = []
     for payload in folder.payloads():
         expected = folder.expected(profile, payload.content) if check else None
         if check and expected is None:
@@ -189,7 +189,7 @@ def checked_payloads(
     return found
 
 
-def in_turn(checked: Sequence[Checked]) -> Iterator[Checked]:
+def weighted_cycle(checked: Sequence[CheckedPayload]) -> Iterator[CheckedPayload]:
     """Yield payloads without end, each as often as its weight says."""
     checks = {payload.name: check for payload, check in checked}
     for payload in turns([payload for payload, _ in checked]):

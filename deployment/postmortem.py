@@ -23,7 +23,7 @@ _PRINTED = re.compile(r"\[([\w-]+)(?: ([\w-]+))?\] ")
 _FAILED = re.compile(r"failed with ([\w-]+): (.*)")
 
 
-class Printed(NamedTuple):
+class LogEntry(NamedTuple):
     """A line of a log, with its function and execution, both empty if unknown."""
 
     function: str
@@ -46,7 +46,7 @@ class FailedExecution(Document):
 
 
 @contextmanager
-def explained(gateway: Gateway) -> Iterator[None]:
+def explain_failures(gateway: Gateway) -> Iterator[None]:
     """Add the fix to errors of the block that a memory limit caused.
 
     The error then also has the functions that ran there, the line of stack.yaml and the log's end.
@@ -73,28 +73,28 @@ def keep_logs(gateway: Gateway, names: Sequence[str], error: ChironError) -> Non
             "w", prefix="chiron-", suffix=".log", delete=False, encoding="utf-8"
         ) as file,
     ):
-        file.writelines(f"{line}\n" for line in in_order(lines))
+        file.writelines(f"{line}\n" for line in sort_by_time(lines))
         error.add(f"what was printed is in {file.name}")
 
 
-def in_order(lines: Iterable[LogLine]) -> list[str]:
+def sort_by_time(lines: Iterable[LogLine]) -> list[str]:
     """Return lines of several functions in order of time, each with its time and function."""
     ordered = sorted(lines, key=lambda line: line.timestamp)
     return [f"{line.timestamp} {line.name} {line.text}" for line in ordered]
 
 
-def printed(line: LogLine) -> Printed:
+def parse_log_line(line: LogLine) -> LogEntry:
     """Split a log line of a wrap into its function, its execution and its text."""
     found = _PRINTED.search(line.text)
     if found is None:
-        return Printed("", "", line.text)
+        return LogEntry("", "", line.text)
     function, execution = found.groups(default="")
-    return Printed(function, execution, line.text[found.end() :])
+    return LogEntry(function, execution, line.text[found.end() :])
 
 
 def failed_executions(lines: Iterable[LogLine]) -> list[FailedExecution]:
     """Return the failed executions in the logs of entry wraps, newest first."""
-    told = ((line.timestamp, *printed(line)) for line in lines)
+    told = ((line.timestamp, *parse_log_line(line)) for line in lines)
     found = [
         FailedExecution(
             at=at, function=function, execution=execution, code=said[1], message=said[2]

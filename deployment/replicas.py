@@ -41,7 +41,7 @@ _GOOD, _FAILURE = "2", "500"
 
 
 @dataclass(frozen=True)
-class Said:
+class ReplicaMetrics:
     """The metrics of a replica at the time ``at``, in seconds of the monotonic clock."""
 
     replica: str
@@ -60,7 +60,7 @@ class Said:
     misfired: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, text: str, at: float) -> Said | None:
+    def parse(cls, text: str, at: float) -> ReplicaMetrics | None:
         """Parse the metrics; None if they are not a wrap's."""
         try:
             families = list(text_string_to_metric_families(text))
@@ -146,16 +146,16 @@ class Said:
         """Requests answered with 500 and above."""
         return sum(count for code, count in self.answers.items() if code >= _FAILURE)
 
-    def started(self, at: float) -> Said:
+    def started(self, at: float) -> ReplicaMetrics:
         """Return its metrics at its start, which was about `at`: every count is 0."""
-        return Said(self.replica, at, dict.fromkeys(self.values, 0.0))
+        return ReplicaMetrics(self.replica, at, dict.fromkeys(self.values, 0.0))
 
-    def pressure_since(self, before: Said) -> float:
+    def pressure_since(self, before: ReplicaMetrics) -> float:
         """The share of the time since `before` in which tasks were held back."""
         seconds = self.values[_PRESSURE] - before.values[_PRESSURE]
         return min(1.0, max(0.0, seconds / (self.at - before.at)))
 
-    def computing_since(self, before: Said) -> float:
+    def computing_since(self, before: ReplicaMetrics) -> float:
         """The share of its cores' time since `before` in which they computed for it."""
         seconds = self.values.get(_CPU, 0.0) - before.values.get(_CPU, 0.0)
         cores = self.values.get(_CORES, 1.0)
@@ -163,41 +163,41 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """Metrics of some of a function's ``replicas``, by name; ``silent`` requests had no answer."""
+class FunctionMetrics:
+    """Metrics of some of a function's ``replicas``; ``unanswered`` requests had no answer."""
 
-    said: Mapping[str, Said]
+    by_replica: Mapping[str, ReplicaMetrics]
     replicas: int
-    silent: int = 0
+    unanswered: int = 0
 
 
-def ready(function: FunctionStatus) -> int:
+def ready_replicas(function: FunctionStatus) -> int:
     """Return how many replicas of `function` can be asked, without those about to be removed."""
     return min(function.available_replicas or function.replicas, function.replicas)
 
 
-def hear(gateway: Gateway, function: FunctionStatus) -> Heard:
+def read_metrics(gateway: Gateway, function: FunctionStatus) -> FunctionMetrics:
     """Read the metrics of the replicas of `function`; a request starts one scaled to zero."""
-    replicas = ready(function)
-    found = dict[str, Said]()
-    silent = 0
+    replicas = ready_replicas(function)
+    found = dict[str, ReplicaMetrics]()
+    unanswered = 0
     for _ in range(_ASKED * replicas):
-        said = _ask(gateway, function.name)
-        if said is None:
-            silent += 1
+        metrics = _request_metrics(gateway, function.name)
+        if metrics is None:
+            unanswered += 1
         else:
-            found[said.replica] = said
-        if len(found) + silent >= replicas or silent >= _SILENT:
+            found[metrics.replica] = metrics
+        if len(found) + unanswered >= replicas or unanswered >= _SILENT:
             break
-    return Heard(found, replicas, silent)
+    return FunctionMetrics(found, replicas, unanswered)
 
 
-def _ask(gateway: Gateway, name: str) -> Said | None:
+def _request_metrics(gateway: Gateway, name: str) -> ReplicaMetrics | None:
     try:
         answer = gateway.get(name, _METRICS, _TIMEOUT_S)
     except ChironError:
         return None
-    return Said.read(answer.text, time.monotonic()) if answer.ok else None
+    return ReplicaMetrics.parse(answer.text, time.monotonic()) if answer.ok else None
 
 
 def await_replicas(

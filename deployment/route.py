@@ -24,7 +24,7 @@ from chiron.wrap.core.statemachine.visits import Begin
 from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 
-class Call(NamedTuple):
+class TaskCall(NamedTuple):
     """A call of a task's function; the answer is the task's output.
 
     ``emits`` maps the function's names of further outputs in the answer to the workflow's names.
@@ -34,7 +34,7 @@ class Call(NamedTuple):
     emits: Mapping[str, str] = MappingProxyType({})
 
 
-class Asked(NamedTuple):
+class CallRequest(NamedTuple):
     """A call to make now; it has failed if there is no answer after `timeout_s`, if given."""
 
     function: str
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 #: Begins a call; returns a future-like object, whose `result` returns the answer or raises.
-Begins = Callable[[Asked], Any]
+StartCall = Callable[[CallRequest], Any]
 #: Yields the running calls and the seconds to wait for the first of them to end, or None for no
 #: limit. Is sent the calls that have ended, possibly none. Returns the workflow's answer.
 Steps = Generator[tuple[Collection[Any], float | None], Collection[Any], str]
@@ -58,19 +58,19 @@ class Route(ABC):
     is_one_call = False
 
     @abstractmethod
-    def follow(self, request: bytes, begin: Begins) -> Steps:
+    def follow(self, request: bytes, begin: StartCall) -> Steps:
         """Begin a request's calls and wait for them; raises their errors, ``workflow-failed``."""
 
 
 @dataclass(frozen=True)
-class Stages(Route):
+class StagedRoute(Route):
     """The calls stage by stage, and the source of the workflow's output among their answers.
 
     ``fail`` has the error and the cause if the workflow ends in a Fail state, which the client
     raises.
     """
 
-    stages: Sequence[Sequence[Call]]
+    stages: Sequence[Sequence[TaskCall]]
     output: Source
     fail: Sequence[str] | None = None
 
@@ -82,11 +82,13 @@ class Stages(Route):
     def is_one_call(self) -> bool:  # type: ignore[override]
         return sum(map(len, self.stages)) == 1
 
-    def follow(self, request: bytes, begin: Begins) -> Steps:
+    def follow(self, request: bytes, begin: StartCall) -> Steps:
         text, outputs = text_of(request), dict[str, str]()
         for stage in self.stages:
             begun = {
-                begin(Asked(call.task.function, Request(given_to(call.task, text, outputs)))): call
+                begin(
+                    CallRequest(call.task.function, Request(given_to(call.task, text, outputs)))
+                ): call
                 for call in stage
             }
             while begun:
@@ -99,7 +101,7 @@ class Stages(Route):
 
 
 @dataclass(frozen=True)
-class Deciding(Route):
+class StateMachineRoute(Route):
     """The calls that a state machine asks for: it calls a task as soon as the task can begin.
 
     The functions of ``workflow`` are the deployed functions of its tasks.
@@ -108,23 +110,23 @@ class Deciding(Route):
     workflow: Workflow
     most_at_once = MOST_AT_ONCE
 
-    def follow(self, request: bytes, begin: Begins) -> Steps:
+    def follow(self, request: bytes, begin: StartCall) -> Steps:
         running, begun = Running(self.workflow, request), dict[Any, Begin]()
         while not running.over:
             while running.ready and len(begun) < self.most_at_once:
                 task = running.begin()
                 body = Request(running.given(task))
                 function = self.workflow.function_of(task.task)
-                begun[begin(Asked(function, body, task.timeout_s))] = task
+                begun[begin(CallRequest(function, body, task.timeout_s))] = task
             left_s = None if running.due == math.inf else max(0.0, running.due - time.time())
             for ended in (yield begun.keys(), left_s):
-                _take_in(running, begun.pop(ended), ended)
+                _record(running, begun.pop(ended), ended)
             if running.due <= time.time():
                 running.passed(running.wait())
         return _answer(running.outcome)
 
 
-def _take_in(running: Running, task: Begin, call: Any) -> None:
+def _record(running: Running, task: Begin, call: Any) -> None:
     try:
         output = call.result()
     except FunctionFailedError as error:
@@ -145,13 +147,13 @@ def _answer(outcome: str | StatesError) -> str:
 def route_of(plan: Plan, workflow: Workflow) -> Route:
     """Return the route of `plan`: a call of the entry wrap, or of each task if the client calls."""
     if plan.orchestrator != "client":
-        return through(plan.wraps[0].name)
+        return entry_route(plan.wraps[0].name)
     wrap_of = {wrap.tasks[0]: wrap.name for wrap in plan.wraps}
     if workflow.machine is not None:
-        return deciding(workflow.name, workflow.machine, wrap_of)
+        return state_machine_route(workflow.name, workflow.machine, wrap_of)
     stages = [
         [
-            Call(
+            TaskCall(
                 replace(workflow.by_name[task], function=wrap_of[task]),
                 {output_name(name): name for name in workflow.emitted.get(task, ())},
             )
@@ -160,15 +162,17 @@ def route_of(plan: Plan, workflow: Workflow) -> Route:
         for stage in workflow.stages
     ]
     failure = workflow.failure
-    return Stages(stages, workflow.output, (failure.error, failure.cause) if failure else None)
+    return StagedRoute(stages, workflow.output, (failure.error, failure.cause) if failure else None)
 
 
-def deciding(name: str, machine: dict[str, Any], function_of: Mapping[str, str]) -> Route:
+def state_machine_route(
+    name: str, machine: dict[str, Any], function_of: Mapping[str, str]
+) -> Route:
     """Return the route of the workflow `name`; `function_of` maps its tasks to their functions."""
     tasks = tuple(Task(task, function, None) for task, function in function_of.items())
-    return Deciding(Workflow(name, tasks, None, machine=machine))
+    return StateMachineRoute(Workflow(name, tasks, None, machine=machine))
 
 
-def through(entry: str) -> Route:
+def entry_route(entry: str) -> Route:
     """Return the route through the wrap that runs the whole workflow."""
-    return Stages([[Call(Task(entry, entry, None))]], entry)
+    return StagedRoute([[TaskCall(Task(entry, entry, None))]], entry)

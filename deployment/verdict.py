@@ -113,17 +113,17 @@ class Trial:
     @property
     def learned_ms(self) -> float | None:
         """The latency for correcting other predictions; None if the trial is void or too slow."""
-        return None if self.doubt or self.latency_ms >= LONGEST_MS else self.latency_ms
+        return None if self.void_reason or self.latency_ms >= LONGEST_MS else self.latency_ms
 
     @property
     def verdict(self) -> Verdict:
         """The verdict if no further request is sent."""
-        if self.doubt:
+        if self.void_reason:
             return "unsure"
         return last_verdict(self.percentile, len(self.latencies_ms), self.over)
 
     @property
-    def doubt(self) -> str | None:
+    def void_reason(self) -> str | None:
         """Why the trial is void; None if the client kept the rate."""
         requests = len(self.latencies_ms)
         if self.per_s is None or self.late <= _MOST_LATE * requests:
@@ -135,14 +135,17 @@ class Trial:
         )
 
     @property
-    def most(self) -> int:
+    def max_requests(self) -> int:
         """The number of requests after which the trial ends in any case."""
-        return self.tries * self._enough
+        return self.tries * self._max_requests_of_try
 
     def usual_s(self, expected_ms: float) -> float:
         """Return the usual seconds of the trial of a plan that keeps the SLO with that latency."""
         each_s = 1 / self.per_s if self.per_s else min(self.slo_ms, expected_ms) / 1000
-        needed_s = max(clean_requests(self.percentile) * each_s, min(LONG_S, self._enough * each_s))
+        needed_s = max(
+            clean_requests(self.percentile) * each_s,
+            min(LONG_S, self._max_requests_of_try * each_s),
+        )
         return min(BUDGET_S, needed_s)
 
     def limit_s(self, expected_ms: float) -> float:
@@ -150,25 +153,25 @@ class Trial:
         one_s = max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms))
         return min(BUDGET_S, self.tries * one_s)
 
-    def ends_with(self, latency_ms: float, late_ms: float = 0.0) -> bool:
+    def record(self, latency_ms: float, late_ms: float = 0.0) -> bool:
         """Record a request; return whether the trial needs no further request."""
         self.latencies_ms.append(latency_ms)
         self.late += late_ms > LATE * self.slo_ms
         sure = verdict(self.percentile, len(self.latencies_ms), self.over)
-        return sure == "broken" or (sure == "kept" and self._are_long)
+        return sure == "broken" or (sure == "kept" and self._is_enough)
 
     @property
-    def _enough(self) -> int:
+    def _max_requests_of_try(self) -> int:
         """The number of requests that is enough, however short they are."""
         return max(MOST, 2 * clean_requests(self.percentile), math.ceil(self._needed(LONG_S)))
 
     @property
-    def _are_long(self) -> bool:
+    def _is_enough(self) -> bool:
         """Whether there are enough seconds of requests, or enough requests."""
         if self.per_s:
             return len(self.latencies_ms) >= self._needed(LONG_S)
         is_long = sum(self.latencies_ms) >= LONG_S * 1000
-        return is_long or len(self.latencies_ms) >= self._enough
+        return is_long or len(self.latencies_ms) >= self._max_requests_of_try
 
     def _needed(self, seconds: float) -> float:
         """Return how many requests arrive in `seconds`; 0 without a rate."""

@@ -19,12 +19,12 @@ from chiron.workflow.payloads import Payload
 from chiron.workflow.plan import Plan
 
 #: A payload, and the answer of the functions run alone.
-Known = tuple[Payload, ExpectedAnswer]
+KnownAnswer = tuple[Payload, ExpectedAnswer]
 #: The pause before answers that must vary are requested again: a clock in seconds advances.
 _PAUSE_S = 1.1
 
 
-def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[Known]) -> None:
+def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[KnownAnswer]) -> None:
     """Send each payload twice at once and at once with the next payload, and compare the answers.
 
     Raises ``wrong-output`` if an answer differs from that of the functions alone. Raises
@@ -32,7 +32,7 @@ def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[Kn
     """
     outputs: dict[str, list[str]] = {payload.name: [] for payload, _ in known}
 
-    def invoke(each: Known) -> None:
+    def invoke(each: KnownAnswer) -> None:
         payload, expected = each
         check = check_of(workflow, expected, payload.name)
         output = answer_of(target, payload.content, check).output

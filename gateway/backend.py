@@ -51,7 +51,7 @@ class Tasks(set[asyncio.Task[None]]):
 
 
 @dataclass(frozen=True)
-class Order:
+class StartRequest:
     """A replica to start."""
 
     #: Its name, unique on this machine.
@@ -109,7 +109,7 @@ class ImageInUse:
     #: Starts a replica that writes its log to the LineReader. It returns at once, so that a
     #: cancelled caller has the child to end. Raises OSError if no pipe or socket could be made, or
     #: the backend is gone.
-    start: Callable[[Order, LineReader], Child]
+    start: Callable[[StartRequest, LineReader], Child]
     #: Lets later builds remove this version. May be called once.
     release: Callable[[], object]
 
@@ -122,7 +122,7 @@ class Backend(Protocol):
         """The backend's name in `--backend` and /system/info."""
 
     @property
-    def door(self) -> socket.socket | None:
+    def inner_listener(self) -> socket.socket | None:
         """A second listener, if replicas cannot reach the gateway's own."""
 
     async def use(self, reference: str) -> ImageInUse:

@@ -112,7 +112,7 @@ def build(
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedBuild:
     """A checked function: its image's full reference, its template, variables and requirements."""
 
     reference: str
@@ -121,7 +121,7 @@ class Checked:
     requirements: tuple[str, ...]
 
 
-def check(function: FunctionSource, templates: Path) -> Checked:
+def check(function: FunctionSource, templates: Path) -> CheckedBuild:
     """Check a function before it is built; raises GatewayError as `build` does."""
     names.function_name(function.name)
     reference = names.image_reference(function.image)
@@ -140,7 +140,7 @@ def check(function: FunctionSource, templates: Path) -> Checked:
     _check_handler(function, "handle" if style else "WRAP")
     files = [folder / "requirements.txt" for folder in (template, function.handler)]
     env: dict[str, str] = {"handler_style": style} if style else {}
-    return Checked(reference, template, env, requirements.union(function.name, *files))
+    return CheckedBuild(reference, template, env, requirements.union(function.name, *files))
 
 
 def _check_handler(function: FunctionSource, entry: str) -> None:

@@ -27,7 +27,7 @@ from chiron.gateway.backend import (
     NOT_STARTED,
     Child,
     ImageInUse,
-    Order,
+    StartRequest,
     Supervision,
     Tasks,
     above_limit,
@@ -63,7 +63,7 @@ class DockerBackend:
     #: docker-py's client.
     client: Any
     #: A listening socket at the bridge's address, where containers reach the gateway.
-    door: socket.socket
+    inner_listener: socket.socket
     #: The gateway's URL, and its URL for containers.
     url: str
     inner_url: str
@@ -92,12 +92,12 @@ class DockerBackend:
         """
         client = await asyncio.to_thread(docker_engine.connect)
         address = await asyncio.to_thread(docker_engine.host_address, client)
-        door = _listen(address, port)
+        inner_listener = _listen(address, port)
         await asyncio.to_thread(docker_engine.remove_abandoned, client)
-        inner_url = f"http://{address}:{door.getsockname()[1]}"
+        inner_url = f"http://{address}:{inner_listener.getsockname()[1]}"
         owner = processes.identity()
         supervision = Supervision.open(docker_engine.__name__, scratch, on_lost, owner)
-        return cls(client, door, url, inner_url, owner, supervision)
+        return cls(client, inner_listener, url, inner_url, owner, supervision)
 
     async def use(self, reference: str) -> ImageInUse:
         """Record the current id of `reference`; on release, remove the image if it was rebuilt."""
@@ -111,14 +111,16 @@ class DockerBackend:
             lambda: self._releases.spawn(self._remove_superseded(image.id)),
         )
 
-    def _start(self, image: str, health_path: str, order: Order, output: LineReader) -> Container:
+    def _start(
+        self, image: str, health_path: str, order: StartRequest, output: LineReader
+    ) -> Container:
         settings = self._settings(order, image)
         self._containers = {one for one in self._containers if not one.removed.is_set()}
         container = Container(self.client, settings, health_path, output)
         self._containers.add(container)
         return container
 
-    def _settings(self, order: Order, image: str) -> dict[str, Any]:
+    def _settings(self, order: StartRequest, image: str) -> dict[str, Any]:
         """Return the arguments of docker-py's `containers.create` for a replica.
 
         The function runs as the image's user without capabilities, and can read its secrets. It has
@@ -185,7 +187,7 @@ class DockerBackend:
     def _nothing_left(self) -> bool:
         """Return whether no container of this gateway is left; False if the engine is gone."""
         with contextlib.suppress(GatewayError):
-            return not docker_engine.owned(self.client, self.owner)
+            return not docker_engine.owned_containers(self.client, self.owner)
         return False
 
 

@@ -112,7 +112,7 @@ def find_image(client: Any, reference: str) -> Any:
             raise GatewayError("image-missing", message) from None
 
 
-def owned(client: Any, owner: str | None = None) -> list[Any]:
+def owned_containers(client: Any, owner: str | None = None) -> list[Any]:
     """Return the containers of the gateway `owner`, or of all gateways, including ended ones."""
     label = OWNER_LABEL if owner is None else f"{OWNER_LABEL}={owner}"
     with engine_errors():
@@ -138,7 +138,7 @@ def remove_superseded(client: Any, ident: str) -> None:
 
 def remove_abandoned(client: Any) -> None:
     """Remove the containers of ended gateways, including gateways killed with their supervisors."""
-    for container in owned(client):
+    for container in owned_containers(client):
         if processes.is_gone(container.labels[OWNER_LABEL]):
             remove(container)
 
@@ -192,7 +192,7 @@ def _remove_all(owner: str) -> None:
     while quiet < _QUIET_LOOKS and time.monotonic() < end:
         try:
             with contextlib.closing(connect()) as client:
-                found = owned(client, owner)
+                found = owned_containers(client, owner)
                 for container in found:
                     remove(container)
             quiet = 0 if found else quiet + 1

@@ -89,7 +89,7 @@ class EmbeddedGateway:
         """Return when it has ended."""
         self._process.wait()
 
-    def how_it_ended(self) -> str | None:
+    def describe_end(self) -> str | None:
         """Return how it ended by itself, with its last line of errors; None while it runs."""
         status = self._process.poll()
         if status is None:

@@ -28,7 +28,7 @@ def too_large() -> GatewayError:
     return GatewayError("too-large", message, 413)
 
 
-class Pieces:
+class StreamedBody:
     """A body that is streamed as it arrives, up to `LARGEST_BYTES`.
 
     Args:
@@ -68,32 +68,34 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRequest:
     """A request to a function; `target` is its path and query without leading slash."""
 
     method: str
     target: str
     headers: CIMultiDict[str]
-    body: bytes | Pieces | None
+    body: bytes | StreamedBody | None
 
     @property
     def size(self) -> int:
         """The bytes of its body received so far."""
-        return self.body.size if isinstance(self.body, Pieces) else len(self.body or b"")
+        return self.body.size if isinstance(self.body, StreamedBody) else len(self.body or b"")
 
 
 @asynccontextmanager
-async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aiohttp.ClientResponse]:
+async def exchange(
+    function: Function, outgoing: OutgoingRequest
+) -> AsyncIterator[aiohttp.ClientResponse]:
     """Send `outgoing` to a replica, waiting for one to be ready; yield the answer's head.
 
     The timeout of the answer starts when a replica is ready, and covers the caller's use of the
     answer.
 
     Raises GatewayError: 503 no replica gets ready, 429 all are full, 504 the answer took too long,
-    502 the process broke off the connection, 413 the request's body is too large.
+    502 the process closed the connection, 413 the request's body is too large.
     """
     limit_s = function.limits.answer_s
-    large = outgoing.body if isinstance(outgoing.body, Pieces) else None
+    large = outgoing.body if isinstance(outgoing.body, StreamedBody) else None
     with function.admit():
         for attempt in range(1, _CONNECT_ATTEMPTS + 1):
             replica = await function.wait_ready()
@@ -114,14 +116,17 @@ async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aioh
                     refused = isinstance(error, aiohttp.ClientConnectorError)
                     replica.unreachable |= refused
                     if attempt == _CONNECT_ATTEMPTS or not refused:
-                        why = await replica.how_it_broke() or f"its process broke off: {error}"
+                        why = (
+                            await replica.broken_connection_cause()
+                            or f"the process closed the connection: {error}"
+                        )
                         message = f"function {function.name}: {why}"
                         raise GatewayError("broken-off", message, 502) from error
             await asyncio.sleep(_BETWEEN_ATTEMPTS_S)
 
 
 def _send(
-    replica: Replica, outgoing: Outgoing
+    replica: Replica, outgoing: OutgoingRequest
 ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
     url = replica.url
     if outgoing.target:

@@ -22,7 +22,7 @@ from chiron.gateway.backend import (
     NOT_STARTED,
     Child,
     ImageInUse,
-    Order,
+    StartRequest,
     Supervision,
     above_limit,
 )
@@ -68,7 +68,7 @@ class ProcessBackend:
     _meter: CpuMeter = field(default_factory=CpuMeter)
     _opening: set[asyncio.Task[object]] = field(default_factory=set)
     name: ClassVar[BackendName] = "process"
-    door: ClassVar[None] = None
+    inner_listener: ClassVar[None] = None
 
     async def use(self, reference: str) -> ImageInUse:
         """Lock the image's current folder."""
@@ -85,15 +85,15 @@ class ProcessBackend:
         """Have the supervisor end the remaining processes."""
         await self.launcher.close()
 
-    def _start(self, image: Image, order: Order, output: LineReader) -> Process:
+    def _start(self, image: Image, order: StartRequest, output: LineReader) -> Process:
         user = self._user_for(image)
         cores = self._cores.take(order.deployment.cores)
         try:
             with socket.socket() as listener, self._pipe_into(output) as writer:
                 listener.bind(("127.0.0.1", 0))
                 listener.listen(BACKLOG)
-                what = {**self._what(image, order, user), "cores": cores}
-                child = self.launcher.start(what, listener, writer.fileno())
+                message = {**self._start_message(image, order, user), "cores": cores}
+                child = self.launcher.start(message, listener, writer.fileno())
         except BaseException:
             self._cores.give_back(cores)
             raise
@@ -121,7 +121,9 @@ class ProcessBackend:
             return None
         return user
 
-    def _what(self, image: Image, order: Order, user: FunctionUser | None) -> dict[str, Any]:
+    def _start_message(
+        self, image: Image, order: StartRequest, user: FunctionUser | None
+    ) -> dict[str, Any]:
         """Return the start message; the deployment's variables override the image's."""
         home, temporary = order.folder / "home", order.folder / "tmp"
         for private in (home, temporary):
@@ -193,11 +195,11 @@ class Launcher(Supervision):
     _children: dict[int, Process] = field(default_factory=dict)
     _idents: count[int] = field(default_factory=count)
 
-    def start(self, what: dict[str, Any], listener: socket.socket, output: int) -> Process:
+    def start(self, spec: dict[str, Any], listener: socket.socket, output: int) -> Process:
         """Order a process that inherits `listener` and writes to `output`; returns at once.
 
         Args:
-            what: its `command`, `folder` and `env`; its `cores`, or None for all; its `memory`
+            spec: its `command`, `folder` and `env`; its `cores`, or None for all; its `memory`
                 limit in bytes, 0 for none; the uid and gid of its `user`, or None for the gateway's
                 own.
 
@@ -205,7 +207,7 @@ class Launcher(Supervision):
         """
         child = Process(self, next(self._idents))
         child.port = listener.getsockname()[1]
-        message = json.dumps({"do": "start", "id": child.ident, **what}).encode()
+        message = json.dumps({"do": "start", "id": child.ident, **spec}).encode()
         if len(message) > MAX_MESSAGE:
             raise OSError(f"its environment is larger than {MAX_MESSAGE // 1024} KiB")
         self._children[child.ident] = child

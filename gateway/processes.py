@@ -135,7 +135,7 @@ def _listed() -> set[int]:
         return {int(folder.name) for folder in folders if folder.name.isdigit()}
 
 
-class Below:
+class DescendantSampler:
     """Samples this process and its descendants repeatedly.
 
     A process outside stays outside: orphans below this process become its children, as it adopts
@@ -143,16 +143,16 @@ class Below:
     """
 
     def __init__(self) -> None:
-        self._elsewhere: set[int] = set()
+        self._outside: set[int] = set()
 
     def snapshot(self) -> dict[int, Entry]:
         """Return the processes below this process, by pid, and new processes outside."""
         listed = _listed()
-        self._elsewhere &= listed
-        table = snapshot(listed - self._elsewhere)
+        self._outside &= listed
+        table = snapshot(listed - self._outside)
         # A process that was read while its parent ended is not yet known to be outside.
-        tops = [pid for pid, each in table.items() if each.parent in self._elsewhere | {0}]
-        self._elsewhere |= descendants(tops, table) - descendants([os.getpid()], table)
+        tops = [pid for pid, each in table.items() if each.parent in self._outside | {0}]
+        self._outside |= descendants(tops, table) - descendants([os.getpid()], table)
         return table
 
 

@@ -43,7 +43,7 @@ class Provider:
         return cls()
 
 
-class Room:
+class CpuPool:
     """CPU that replicas request, in thousandths of a core; they wait while too little is free."""
 
     def __init__(self, millicores: float) -> None:
@@ -51,7 +51,7 @@ class Room:
         self._changed = asyncio.Event()
 
     @asynccontextmanager
-    async def taken(self, millicores: int) -> AsyncIterator[None]:
+    async def reserve(self, millicores: int) -> AsyncIterator[None]:
         """Reserve `millicores` for the duration of a block."""
         while millicores > self._free:
             await self._changed.wait()

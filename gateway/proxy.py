@@ -19,7 +19,13 @@ from multidict import CIMultiDict
 
 from chiron.gateway.backend import Tasks
 from chiron.gateway.errors import GatewayError
-from chiron.gateway.exchange import LARGEST_BYTES, Outgoing, Pieces, exchange, too_large
+from chiron.gateway.exchange import (
+    LARGEST_BYTES,
+    OutgoingRequest,
+    StreamedBody,
+    exchange,
+    too_large,
+)
 from chiron.gateway.metrics import Metrics
 from chiron.gateway.registry import Function, Registry
 
@@ -140,7 +146,7 @@ class Proxy:
         headers = forwarded(request.headers)
         callback = headers.pop("X-Callback-Url", None)
         headers["X-Call-Id"] = call.ident
-        outgoing = Outgoing(request.method, _target(request), headers, body)
+        outgoing = OutgoingRequest(request.method, _target(request), headers, body)
         self._calls.spawn(self._run(call, function, outgoing, callback))
         return web.Response(status=202, headers=call.mark(CIMultiDict()))
 
@@ -151,7 +157,7 @@ class Proxy:
         await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def _run(
-        self, call: Call, function: Function, outgoing: Outgoing, callback: str | None
+        self, call: Call, function: Function, outgoing: OutgoingRequest, callback: str | None
     ) -> None:
         async with self._running:
             try:
@@ -180,21 +186,21 @@ async def _deliver(callback: str, headers: CIMultiDict[str], body: bytes) -> Non
         _log.warning("callback %s: %s: %s", callback, type(error).__name__, error)
 
 
-async def _outgoing(request: web.Request, call: Call, function: Function) -> Outgoing:
+async def _outgoing(request: web.Request, call: Call, function: Function) -> OutgoingRequest:
     headers = forwarded(request.headers)
     headers["X-Call-Id"] = call.ident
     headers["X-Start-Time"] = str(call.start_ns)
-    body: bytes | Pieces | None = None
+    body: bytes | StreamedBody | None = None
     length = request.content_length
     if length is not None and length > LARGEST_BYTES:
         raise too_large()
     if length is not None and length <= WHOLE_BODY_BYTES:
         body = await _read_body(request, function)
     elif request.body_exists:
-        body = Pieces(request.content, function.limits.read_s, _late(function))
+        body = StreamedBody(request.content, function.limits.read_s, _late(function))
         if length is not None:
             headers["Content-Length"] = str(length)
-    return Outgoing(request.method, _target(request), headers, body)
+    return OutgoingRequest(request.method, _target(request), headers, body)
 
 
 async def _read_body(request: web.Request, function: Function) -> bytes:

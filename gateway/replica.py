@@ -71,7 +71,7 @@ class Replica:
         try:
             await _first([polling, child.ended], ready_s)
             if child.ended.done():
-                raise StartFailedError(await how_it_ended(child))
+                raise StartFailedError(await describe_end(child))
             if not polling.done():
                 raise StartFailedError(f"no answer to {child.health_path} within {ready_s:g} s")
         finally:
@@ -90,19 +90,19 @@ class Replica:
             if not self.inflight:
                 self._idle.set()
 
-    async def until_dead(self) -> str:
+    async def wait_end(self) -> str:
         """Wait until it has ended, or is dead and being killed; return the reason in words."""
         if self._watch:
             await _first([self._watch, self.child.ended])
             if self._watch.done():
                 self._watch.result()  # an error of the watch also ends and replaces the replica
-        return self.child.fault or await how_it_ended(self.child)
+        return self.child.fault or await describe_end(self.child)
 
-    async def how_it_broke(self) -> str | None:
-        """Return how a replica that broke off a connection ended; None if it still runs."""
+    async def broken_connection_cause(self) -> str | None:
+        """Return how a replica that closed a connection ended; None if it still runs."""
         child = self.child
         await asyncio.wait([child.ended], timeout=0 if child.fault else _END_S)
-        return await how_it_ended(child) if child.ended.done() else child.fault
+        return await describe_end(child) if child.ended.done() else child.fault
 
     async def stop(self, drain_s: float) -> None:
         """Let requests in flight end, then end the replica: SIGTERM, and SIGKILL after a pause."""
@@ -174,7 +174,7 @@ async def _first(futures: list[asyncio.Future[Any]], limit_s: float | None = Non
     await asyncio.wait(futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def how_it_ended(child: Child) -> str:
+async def describe_end(child: Child) -> str:
     """Wait until a replica has ended; return how, in words."""
     code = await asyncio.shield(child.ended)
     if child.fault is not None:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chiron.gateway.backend import Backend, Child, ImageInUse, Order
+from chiron.gateway.backend import Backend, Child, ImageInUse, StartRequest
 from chiron.gateway.deployment import Deployment
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import LineReader, Log
-from chiron.gateway.provider import Provider, Room
+from chiron.gateway.provider import CpuPool, Provider
 from chiron.gateway.replica import Replica, StartFailedError
 from chiron.gateway.secret_store import SecretStore
 
@@ -41,7 +41,7 @@ class Host:
     # Limits parallel starts: starting Python takes a core, so many starts would all be late.
     starting: asyncio.Semaphore
     provider: Provider
-    room: Room
+    cpu_pool: CpuPool
 
 
 class Revision:
@@ -160,7 +160,7 @@ class Revision:
 
     async def _keep_one(self) -> None:
         """Keep a replica running until cancelled, after reserving the CPU that it requests."""
-        async with self._host.room.taken(self.deployment.requested_millicores):
+        async with self._host.cpu_pool.reserve(self.deployment.requested_millicores):
             await self._run_again_and_again()
 
     async def _run_again_and_again(self) -> None:
@@ -200,7 +200,7 @@ class Revision:
         deployment = self.deployment
         if self._host.provider.grace_s:  # only then of-watchdog is imitated and must be woken
             deployment = deployment.behind_watchdog()
-        order = Order(instance, deployment, folder, self._secrets)
+        order = StartRequest(instance, deployment, folder, self._secrets)
         replica = None
         try:
             async with self._host.starting:
@@ -209,7 +209,7 @@ class Revision:
             self.problem = None
             self.ready.append(replica)
             self._notify()
-            return await replica.until_dead()
+            return await replica.wait_end()
         except OSError as error:
             raise StartFailedError(f"it cannot be started: {error}") from error
         finally:

@@ -24,7 +24,7 @@ from chiron.gateway.images import ImageStore, images_folder
 from chiron.gateway.metrics import Metrics
 from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 from chiron.gateway.process_backend import Launcher, ProcessBackend
-from chiron.gateway.provider import Provider, Room
+from chiron.gateway.provider import CpuPool, Provider
 from chiron.gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from chiron.gateway.registry import Registry
 from chiron.gateway.replica import READ_AHEAD_BYTES
@@ -107,14 +107,14 @@ class Gateway:
             ready_s=settings.ready_s,
             starting=asyncio.Semaphore(_STARTS_PER_CORE * cores),
             provider=settings.provider,
-            room=Room(1000 * cores if settings.provider.schedules else math.inf),
+            cpu_pool=CpuPool(1000 * cores if settings.provider.schedules else math.inf),
         )
         self._registry = Registry(host)
         metrics = Metrics()
         self._proxy = Proxy(self._registry, metrics)
         await self._serve(self._application(metrics), listener)
-        if backend.door:
-            await self._serve(self._function_urls(), backend.door)
+        if backend.inner_listener:
+            await self._serve(self._function_urls(), backend.inner_listener)
         return self.url
 
     async def stop(self) -> None:

@@ -43,7 +43,7 @@ class Supervisor:
         self._channel = channel
         #: Each function's `id` and limit of `memory`, by the pid of its init process.
         self._functions: dict[int, dict[str, Any]] = {}
-        self._below = processes.Below()
+        self._descendants = processes.DescendantSampler()
 
     def serve(self) -> None:
         """Start, signal, reap and watch functions until the channel closes; then kill them all."""
@@ -114,7 +114,7 @@ class Supervisor:
 
     def _watch_memory(self) -> None:
         limited = {pid: each for pid, each in self._functions.items() if each["memory"]}
-        table = self._below.snapshot() if limited else {}
+        table = self._descendants.snapshot() if limited else {}
         for init, function in limited.items():
             pids = processes.descendants([init], table) - {init}
             # Resident memory is an upper bound of proportional memory, and much cheaper to read.

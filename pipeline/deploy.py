@@ -11,12 +11,18 @@ from typing import Literal
 
 from chiron.deployment.deploy import remove_outdated, removed_on_failure
 from chiron.deployment.invoke import Invoker
-from chiron.deployment.keeping import keep_in
+from chiron.deployment.keeping import keep_changes_in
 from chiron.deployment.launcher import Launcher, invoker_for
-from chiron.deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
+from chiron.deployment.measure import (
+    CheckedPayload,
+    Invokable,
+    Measurement,
+    checked_payloads,
+    measure,
+)
 from chiron.deployment.replicas import await_replicas
 from chiron.deployment.verdict import BUDGET_S, Trial, Verdict, measured_line
-from chiron.deployment.verify import Known, verify
+from chiron.deployment.verify import KnownAnswer, verify
 from chiron.generator.annotations import ASKED, SOURCE
 from chiron.generator.fingerprint import digest, source_of
 from chiron.generator.generate import Sources, generate
@@ -154,19 +160,19 @@ class DeploymentRequest:
 
     def marks(self, sources: Sources) -> dict[str, str]:
         """Return the annotations by which `chiron watch` recognises the sources and the request."""
-        asked = [dump(self.choices), str(self.slo_ms), str(self.timeout_s)]
-        asked += [sources.store] if sources.store else []
-        asked += [self.load.shown] if self.load else []
-        return {SOURCE: source_of(sources), ASKED: digest(asked)}
+        parts = [dump(self.choices), str(self.slo_ms), str(self.timeout_s)]
+        parts += [sources.store] if sources.store else []
+        parts += [self.load.shown] if self.load else []
+        return {SOURCE: source_of(sources), ASKED: digest(parts)}
 
-    def checked(self, profile: Profile, progress: Progress) -> list[Checked]:
+    def checked(self, profile: Profile, progress: Progress) -> list[CheckedPayload]:
         """Return the payloads, each with the check of its answers against `profile`.
 
         `progress` gets a line for each payload whose answer is not in the profile.
         """
         return checked_payloads(self.folder, profile, check=self.check, progress=progress)
 
-    def known(self, profile: Profile) -> list[Known]:
+    def known_answers(self, profile: Profile) -> list[KnownAnswer]:
         """Return the payloads whose answer `profile` has; none without `check`."""
         payloads = self.folder.payloads() if self.check else ()
         pairs = ((each, self.folder.expected(profile, each.content)) for each in payloads)
@@ -181,16 +187,16 @@ class Prepared:
     sources: Sources
     profile: Profile
     platform: Platform
-    checked: list[Checked]
+    checked: list[CheckedPayload]
 
-    def proven(
+    def measure_until_sure(
         self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
     ) -> Measurement:
         """Measure `target`, which runs `plan`, until `trial` ends; raises ``wrong-output``."""
         self._verify(target, plan)
         limit_s = trial.limit_s(expected_ms)
         return measure(
-            *(target, self.checked, trial.most, trial.ends_with, limit_s, trial.per_s),
+            *(target, self.checked, trial.max_requests, trial.record, limit_s, trial.per_s),
             warm_up_s=self.sources.warm_up_s,
         )
 
@@ -204,16 +210,16 @@ class Prepared:
         self._verify(target, plan)
         return measure(
             *(target, self.checked, self.request.samples),
-            lambda *sent: trial.ends_with(*sent) and False,
+            lambda *sent: trial.record(*sent) and False,
             *(BUDGET_S, trial.per_s),
             warm_up_s=self.sources.warm_up_s,
         )
 
     def _verify(self, target: Invokable, plan: Plan) -> None:
-        verify(target, self.request.folder.workflow, plan, self.request.known(self.profile))
+        verify(target, self.request.folder.workflow, plan, self.request.known_answers(self.profile))
 
     @contextmanager
-    def standing(
+    def deployed(
         self, plan: Plan, launcher: Launcher, out: Path, progress: Progress
     ) -> Iterator[tuple[Invoker, list[str]]]:
         """Deploy `plan` under its own names; yield its invoker and the functions that were created.
@@ -223,7 +229,7 @@ class Prepared:
         request = self.request
         stack_file = self.generate(plan, out)
         there = {function.name: function for function in launcher.gateway.functions()}
-        for line in keep_in(stack_file, there):
+        for line in keep_changes_in(stack_file, there):
             progress(f"warning: {line}")
         count = len(plan.wraps)
         progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
@@ -279,17 +285,17 @@ def deploy(
     prepared = prepare(request, launcher, out, progress)
     plan = plan_for(prepared.request, prepared.profile, prepared.platform, progress)
     trial = request.trial
-    with prepared.standing(plan, launcher, out, progress) as (invoker, _):
+    with prepared.deployed(plan, launcher, out, progress) as (invoker, _):
         rate = request.shown_load
         progress(f"invoking {request.samples} times{rate}, for {BUDGET_S:g} s at most")
         measured = prepared.measured(invoker, plan, trial)
-    if trial.doubt:
-        progress(f"warning: {trial.doubt}")
+    if trial.void_reason:
+        progress(f"warning: {trial.void_reason}")
     return DeploymentReport(
         plan=plan,
         measured=measured,
         functions=tuple(wrap.name for wrap in plan.wraps),
-        slo_met=trial.doubt is None and trial.latency_ms <= request.slo_ms,
+        slo_met=trial.void_reason is None and trial.latency_ms <= request.slo_ms,
         percentile=trial.percentile,
         over=trial.over,
         late=trial.late,
@@ -305,7 +311,7 @@ def checked_sources(request: DeploymentRequest, launcher: Launcher, progress: Pr
     sources = launcher.sources(request.folder)
     if PLANNERS[request.choices.planner].orchestrator != "client":
         check_triggers(sources.stack, request.folder.workflow)
-    for warning in (*sources.warnings, *_elsewhere(sources, launcher)):
+    for warning in (*sources.warnings, *_other_gateway_warnings(sources, launcher)):
         progress(f"warning: {warning}")
     return sources
 
@@ -333,7 +339,7 @@ def measured_parts(
     for name in ("profile.json", "plan.json"):
         if aside := set_aside(out / name, request.folder.workflow.name):
             progress(f"{out / name} is of another workflow: it is {aside} now")
-    profile = request.profile or _holding(request, launcher, progress)
+    profile = request.profile or _reusable_profile(request, launcher, progress)
     if profile is None:
         profile = profile_functions(request.folder, launcher, progress=progress)
     require_own(profile, request.folder.workflow, "the profile")
@@ -343,17 +349,21 @@ def measured_parts(
     return profile, platform
 
 
-def _holding(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Profile | None:
+def _reusable_profile(
+    request: DeploymentRequest, launcher: Launcher, progress: Progress
+) -> Profile | None:
     if not request.profile_files:
         return None
     return holding_profile(request.profile_files, request.folder, launcher.place, progress)
 
 
 #: The arguments of `schedule` and `job_of`.
-_Asked = tuple[Workflow, Profile, Platform, float, Choices, FolderSettings]
+_SchedulingInputs = tuple[Workflow, Profile, Platform, float, Choices, FolderSettings]
 
 
-def asked(request: DeploymentRequest, profile: Profile, platform: Platform) -> _Asked:
+def scheduling_inputs(
+    request: DeploymentRequest, profile: Profile, platform: Platform
+) -> _SchedulingInputs:
     """Return the scheduler's arguments for `request`."""
     folder = request.folder
     if request.behind:
@@ -370,14 +380,16 @@ def plan_for(
     choices = request.choices
     rate = request.shown_load
     progress(f"scheduling: {choices.planner}, {choices.mechanism}, SLO {request.slo_ms:g} ms{rate}")
-    what = asked(request, profile, platform)
-    plan = schedule_load(*what[:4], request.load, *what[4:]) if request.load else schedule(*what)
+    inputs = scheduling_inputs(request, profile, platform)
+    plan = (
+        schedule_load(*inputs[:4], request.load, *inputs[4:]) if request.load else schedule(*inputs)
+    )
     for each in broken(plan, request.folder.workflow, plan.apart):  # fixed layouts ignore rules
         progress(f"warning: {each.line}")
     return plan
 
 
-def _elsewhere(sources: Sources, launcher: Launcher) -> Iterator[str]:
+def _other_gateway_warnings(sources: Sources, launcher: Launcher) -> Iterator[str]:
     """Yield a warning if stack.yaml names another gateway that is not faas-cli's default."""
     named, url = sources.stack.provider.gateway.rstrip("/"), launcher.gateway.url
     if named not in ("", DEFAULT_GATEWAY, url) and not launcher.gateway.info().embedded:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict, Unpack
 
 from requests import Response
 
-from chiron.deployment.function_error import FunctionFailedError, Told, told_by
+from chiron.deployment.function_error import ErrorAnswer, FunctionFailedError, parse_error_answer
 from chiron.deployment.local_launcher import Ports
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.endings import TAIL, last_words, memory_note
@@ -33,7 +33,7 @@ _LATE = "timeout"
 #: The exceptions of reading an answer without a timeline of one task.
 _NOT_SEEN = (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError)
 _NO_SPEED = CpuSpeed(0.0, 0.0)
-_UNTOLD = Told()
+_NO_ANSWER = ErrorAnswer()
 
 
 class Changes(NamedTuple):
@@ -152,7 +152,7 @@ class Solo:
             try:
                 return replace(self.invoke_once(number, **how), tries=tries)
             except FunctionFailedError as error:
-                if error.told.code not in _RAISED:
+                if error.answer.code not in _RAISED:
                     raise
         try:
             return replace(self.invoke_once(number, **how), tries=self.tries)
@@ -186,11 +186,11 @@ class Solo:
         beside = next((name for name in asked if asked[name]), "")
         response = self._traced(number, beside, limit_s)
         if not response.ok:
-            told = told_by(response.content, response.status_code)
-            sentence = " ".join(told.sentence.split())[:_SHOWN]
-            error = self._failed(f"failed while it was profiled: {sentence}", told)
+            answer = parse_error_answer(response.content, response.status_code)
+            message = " ".join(answer.message.split())[:_SHOWN]
+            error = self._failed(f"failed while it was profiled: {message}", answer)
             with suppress(*_NOT_SEEN):
-                if told.code != _LATE:
+                if answer.code != _LATE:
                     timeline = json.dumps(json.loads(response.content)["timeline"])
                     error.run = _timed(Timeline.model_validate_json(timeline), cpu_probed)
             raise error
@@ -213,12 +213,12 @@ class Solo:
                 error.code, message, functions=[self.function], status=error.status
             ) from None
 
-    def _failed(self, how: str, told: Told = _UNTOLD) -> RunFailedError:
+    def _failed(self, how: str, answer: ErrorAnswer = _NO_ANSWER) -> RunFailedError:
         message = f"function {self.function} {how}"
         error = RunFailedError("function-failed", message, functions=[self.function])
-        error.told = told
+        error.answer = answer
         # An exception of a handler is reported with its line: its log would repeat that.
-        log_shown = told.code != "raised"
+        log_shown = answer.code != "raised"
         with suppress(ChironError):  # `error` is more helpful than a failure to read the log
             log = self.gateway.logs(self.wrap, TAIL)
             note = memory_note(error, self.wrap, [self.function], log)

@@ -28,7 +28,7 @@ from waitress.task import ErrorTask
 
 from chiron.openfaas.credentials import Credentials
 from chiron.services.access import challenges, refusal
-from chiron.services.problems import RETRY_AFTER_S, Problem, told
+from chiron.services.problems import RETRY_AFTER_S, Problem, render_problem
 from chiron.services.strict_request import FORM_LIMIT
 from chiron.workflow.errors import ChironError
 
@@ -179,7 +179,7 @@ class _Refusal(ErrorTask):  # type: ignore[misc]
         if not isinstance(error, ChironError):  # an error of waitress
             code = error.reason.lower().replace(" ", "-")
             error = ChironError(code, f"request: {error.body}", status=error.code)
-        content, kind = told(Problem.of(error), self.request.headers.get("ACCEPT"))
+        content, kind = render_problem(Problem.of(error), self.request.headers.get("ACCEPT"))
         body = content.encode()
         self.status = f"{error.status} {HTTPStatus(error.status).phrase}"
         self.response_headers.append(("Content-Type", kind))

@@ -81,7 +81,7 @@ def _document(app: OpenAPI, directory: str) -> dict[str, Any]:
         for operation in operations.values():
             responses = operation["responses"]
             responses.pop(app.validation_error_status, None)
-            responses["default"] = _answer("What is wrong, and the mend", Problem)
+            responses["default"] = _answer("The error, and how to fix it", Problem)
             if "202" in responses:
                 responses["202"] = _answer(responses["202"]["description"], Accepted)
                 operation.setdefault("parameters", []).append(_KEY)

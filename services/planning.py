@@ -31,7 +31,7 @@ def load_of(rate: str | None) -> Load | None:
     return None if rate is None else Load(per_s=parse_rate_per_s(rate))
 
 
-class _Known(Document):
+class _PredictionInputs(Document):
     """The content of workflow.json, with `name` if it has none, and of its profile and platform."""
 
     workflow: dict[str, Any]
@@ -48,7 +48,7 @@ class _Known(Document):
         return parse_workflow(self.workflow, self.name, FunctionNames(self.functions))
 
 
-class PredictRequest(_Known):
+class PredictRequest(_PredictionInputs):
     """The content of workflow.json, profile.json, platform.json, and of one plan.json or many.
 
     With `rate`, such as ``50/s``, or `clients`, the prediction is the latency under that load. Each
@@ -119,7 +119,7 @@ def _check(plan: Plan, workflow: Workflow, path: str) -> None:
         raise error.changed(f"{path}.{error.path}") from None
 
 
-class ScheduleRequest(_Known, Choices):
+class ScheduleRequest(_PredictionInputs, Choices):
     """The content of workflow.json, profile.json and platform.json, and the SLO with its unit.
 
     If functions have constraints, variables or secrets: also the content of constraints.json, and
@@ -137,7 +137,7 @@ class ScheduleRequest(_Known, Choices):
 
 def scheduled(body: ScheduleRequest) -> dict[str, Any]:
     """Return the answer of the endpoint `schedule`."""
-    workflow, slo_ms, settings = asked(body)
+    workflow, slo_ms, settings = parse_schedule_request(body)
     known = (workflow, body.profile, body.platform, slo_ms)
     load = load_of(body.rate)
     if load is None:
@@ -147,7 +147,7 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
     return plan.model_dump(mode="json")
 
 
-def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
+def parse_schedule_request(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
     """Return the workflow, the SLO in milliseconds and the settings of `body`, checked."""
     workflow = body.parsed
     faults = Faults()

@@ -48,7 +48,7 @@ class Problem(Document):
         )
 
 
-def told(problem: Problem, accept: str | None) -> tuple[str, str]:
+def render_problem(problem: Problem, accept: str | None) -> tuple[str, str]:
     """Return a problem's text and media type: JSON, or its sentence for a browser."""
     if "text/html" in (accept or ""):
         return f"{problem.message}\n", "text/plain"
@@ -98,5 +98,5 @@ def _unexpected(error: Exception) -> tuple[Response, int]:
 
 
 def _answer(problem: Problem, status: int) -> tuple[Response, int]:
-    content, kind = told(problem, request.headers.get("Accept"))
+    content, kind = render_problem(problem, request.headers.get("Accept"))
     return Response(content, mimetype=kind), status

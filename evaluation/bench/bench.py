@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from chiron.deployment.deploy import remove_all
 from chiron.deployment.launcher import Deployment
-from chiron.deployment.measure import Checked, in_turn, warm_up
+from chiron.deployment.measure import CheckedPayload, warm_up, weighted_cycle
 from chiron.evaluation.bench.setup import Place
 from chiron.evaluation.bench.usage import Around, Sandboxes, around, meter
 from chiron.evaluation.bench.variants import apart
@@ -70,7 +70,7 @@ class Bench:
     """
 
     url: str
-    checked: Sequence[Checked]
+    checked: Sequence[CheckedPayload]
     placed: Mapping[str, Placed]
     refused: Mapping[str, str]
 
@@ -86,9 +86,9 @@ class Bench:
         turned = order[start:] + order[:start]
         return turned if number % 2 else turned[::-1]
 
-    def requests(self, number: int, count: int) -> list[Checked]:
+    def requests(self, number: int, count: int) -> list[CheckedPayload]:
         """The requests of a round that has `count` for each variant: over all, as they weigh."""
-        return list(islice(in_turn(self.checked), number * count, (number + 1) * count))
+        return list(islice(weighted_cycle(self.checked), number * count, (number + 1) * count))
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def deploy(
     place: Place,
     plans: Mapping[str, Plan],
     leftovers: Leftovers,
-    checked: Sequence[Checked],
+    checked: Sequence[CheckedPayload],
 ) -> Iterator[Bench]:
     """Deploy `plans` side by side, noted as `leftovers`, and remove them again at the end.
 

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from chiron.deployment.launcher import Launcher
-from chiron.deployment.measure import Checked, checked_invoke, checked_payloads, in_turn, warm_up
+from chiron.deployment.measure import (
+    CheckedPayload,
+    checked_invoke,
+    checked_payloads,
+    warm_up,
+    weighted_cycle,
+)
 from chiron.evaluation.bench.settings import Scale, Settings
 from chiron.evaluation.bench.variants import Variant, apart, variants
 from chiron.profiler.calibrate import calibrate
@@ -137,7 +143,7 @@ def _means(
     folder: WorkflowFolder,
     place: Place,
     plans: Mapping[str, Plan],
-    checked: Sequence[Checked],
+    checked: Sequence[CheckedPayload],
     samples: int,
 ) -> dict[str, float]:
     """The mean latency of every plan, in milliseconds, measured in turn."""
@@ -154,7 +160,7 @@ def _means(
         warm_up_s = launcher.sources(folder).warm_up_s
         for deployment in deployed.values():
             warm_up(deployment, checked, warm_up_s)
-        for payload, check in islice(in_turn(checked), samples):
+        for payload, check in islice(weighted_cycle(checked), samples):
             for name, deployment in deployed.items():
                 latencies[name].append(checked_invoke(deployment, payload.content, check))
     return {name: round(statistics.fmean(row), 3) for name, row in latencies.items()}

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 import aiohttp
 
-from chiron.deployment.function_error import function_error, late
-from chiron.deployment.measure import Checked
-from chiron.deployment.route import Asked, Route, Steps
+from chiron.deployment.function_error import function_error, timeout_error
+from chiron.deployment.measure import CheckedPayload
+from chiron.deployment.route import CallRequest, Route, Steps
 from chiron.openfaas.function_headers import function_headers
 from chiron.workflow.data import text_of
 from chiron.workflow.errors import ChironError
@@ -37,15 +37,15 @@ class Client(NamedTuple):
     session: aiohttp.ClientSession
     url: str
     route: Route
-    requests: Iterator[Checked]
+    requests: Iterator[CheckedPayload]
 
     async def request(self) -> None:
         """Send the next one; RequestError where it fails, or the answer is not the expected one."""
         payload, check = next(self.requests)
         begun = set[asyncio.Task[str]]()
 
-        def begin(asked: Asked) -> asyncio.Task[str]:
-            task = asyncio.create_task(self._call(asked))
+        def begin(request: CallRequest) -> asyncio.Task[str]:
+            task = asyncio.create_task(self._call(request))
             begun.add(task)
             return task
 
@@ -64,20 +64,20 @@ class Client(NamedTuple):
         except ChironError as error:
             raise RequestError("wrong answer") from error
 
-    async def _call(self, asked: Asked) -> str:
-        url = f"{self.url}/function/{quote(asked.function, safe='')}"
-        timeout_s = asked.timeout_s or TIMEOUT_S
-        sent = function_headers(asked.body)
+    async def _call(self, request: CallRequest) -> str:
+        url = f"{self.url}/function/{quote(request.function, safe='')}"
+        timeout_s = request.timeout_s or TIMEOUT_S
+        sent = function_headers(request.body)
         try:
             async with (
                 asyncio.timeout(timeout_s),
-                self.session.post(url, data=asked.body, headers=sent) as response,
+                self.session.post(url, data=request.body, headers=sent) as response,
             ):
                 answer = await response.read()
         except TimeoutError:
-            raise late(asked.function, timeout_s) from None
+            raise timeout_error(request.function, timeout_s) from None
         if not response.ok:
-            raise function_error(asked.function, response.status, answer)
+            raise function_error(request.function, response.status, answer)
         return text_of(answer)
 
 
@@ -100,7 +100,9 @@ async def _followed(steps: Steps) -> str:
 
 
 @asynccontextmanager
-async def client_of(url: str, route: Route, requests: Iterator[Checked]) -> AsyncIterator[Client]:
+async def client_of(
+    url: str, route: Route, requests: Iterator[CheckedPayload]
+) -> AsyncIterator[Client]:
     """A client with connections of its own, as many as its requests need at once."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),

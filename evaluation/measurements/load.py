@@ -8,7 +8,7 @@ import time
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
-from chiron.deployment.measure import in_turn
+from chiron.deployment.measure import weighted_cycle
 from chiron.evaluation.bench.bench import Placed
 from chiron.evaluation.bench.rounds import Measurement, Round, Session
 from chiron.evaluation.bench.settings import Scale
@@ -153,7 +153,7 @@ Open = tuple[OpenSample, ...]
 
 def _client(session: Session, placed: Placed) -> AbstractAsyncContextManager[Client]:
     bench, route = session.bench, placed.deployment.invoker.route
-    return client_of(bench.url, route, in_turn(bench.checked))
+    return client_of(bench.url, route, weighted_cycle(bench.checked))
 
 
 def _closed(session: Session, placed: Placed) -> Closed:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from chiron.deployment.measure import checked_invoke, in_turn
+from chiron.deployment.measure import checked_invoke, weighted_cycle
 from chiron.evaluation.bench.bench import Placed
 from chiron.evaluation.bench.rounds import Measurement, Round, Session
 from chiron.evaluation.bench.traffic import held_bytes, stored_bytes
@@ -88,7 +88,7 @@ def _while_busy(
     bench, enough = session.bench, threading.Event()
 
     def send() -> None:
-        for payload, check in in_turn(bench.checked):
+        for payload, check in weighted_cycle(bench.checked):
             if enough.is_set():
                 return
             checked_invoke(placed.deployment, payload.content, check)

@@ -8,7 +8,7 @@ from functools import partial
 
 from chiron.deployment.background_load import mean_share, others_share
 from chiron.deployment.launcher import Deployment
-from chiron.deployment.measure import Checked, checked_invoke, checked_payloads
+from chiron.deployment.measure import CheckedPayload, checked_invoke, checked_payloads
 from chiron.evaluation.bench.bench import Leftovers, deploy
 from chiron.evaluation.bench.setup import Place
 from chiron.evaluation.bench.variants import REPLICATE, with_replicate
@@ -130,7 +130,7 @@ def measure_batch(
     ]
 
 
-def _request(deployment: Deployment, asked: Checked) -> TimedRequest:
+def _request(deployment: Deployment, asked: CheckedPayload) -> TimedRequest:
     payload, check = asked
     took_ms, speed = with_cpu_speed(partial(checked_invoke, deployment, payload.content, check))
     return TimedRequest(

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from chiron.deployment.measure import checked_payloads, in_turn
+from chiron.deployment.measure import checked_payloads, weighted_cycle
 from chiron.evaluation.bench.bench import Bench, Leftovers, deploy
 from chiron.evaluation.bench.rounds import Journal
 from chiron.evaluation.bench.setup import Place
@@ -89,7 +89,7 @@ def _round(variant: str, benches: Mapping[str, Bench], seconds: float) -> Togeth
     async def window(bench: Bench) -> ClosedSample:
         (placed,) = bench.placed.values()
         route = placed.deployment.invoker.route
-        async with client_of(bench.url, route, in_turn(bench.checked)) as client:
+        async with client_of(bench.url, route, weighted_cycle(bench.checked)) as client:
             return await closed_loop(client, 1, seconds, seconds)
 
     async def at_once() -> list[ClosedSample]:

@@ -101,10 +101,10 @@ def _add_following(dash: Dash) -> None:
         now = [job.id, job.status]
         if now == before and job.status not in ("queued", "running"):
             return (no_update,) * 3
-        return still(progress.panel(job, host())), still(*_told(job)), now
+        return still(progress.panel(job, host())), still(*_measurements(job)), now
 
 
-def _told(job: Job) -> list[Component]:
+def _measurements(job: Job) -> list[Component]:
     """Return the measurements of a deployment that is done."""
     if job.status != "done":
         return []

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 
-from chiron.deployment.live import Live, LiveWorkflow, Lookout
+from chiron.deployment.live import Live, LiveMonitor, LiveWorkflow
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.credentials import credentials_for
 from chiron.workflow.errors import ChironError
@@ -31,7 +31,7 @@ class LiveFeed:
         self._lock = threading.Lock()
         self._thread = threading.Thread()
         self._began = -EVERY_S
-        self._lookout: Lookout | None = None
+        self._monitor: LiveMonitor | None = None
         self._newest: Live | Exception | None = None
         self._p95_ms: dict[tuple[str, str], deque[float]] = {}
 
@@ -43,7 +43,7 @@ class LiveFeed:
         with self._lock:
             if not self._thread.is_alive() and time.monotonic() >= self._began + EVERY_S:
                 self._began = time.monotonic()
-                self._thread = threading.Thread(target=self._look, daemon=True)
+                self._thread = threading.Thread(target=self._poll, daemon=True)
                 self._thread.start()
             thread = self._thread
         thread.join(_WAIT_S)
@@ -59,13 +59,13 @@ class LiveFeed:
         """Return the p95 of a workflow at the last polls, in milliseconds, oldest first."""
         return list(self._p95_ms.get(_identity(live), ()))
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         try:
-            if self._lookout is None:
+            if self._monitor is None:
                 credentials = credentials_for(self._url, os.environ)
                 gateway = Gateway(self._url, credentials, self._verify_tls, _ANSWER_S)
-                self._lookout = Lookout(gateway)
-            found = self._lookout.look()
+                self._monitor = LiveMonitor(gateway)
+            found = self._monitor.poll()
             self._p95_ms = {
                 _identity(live): self._p95_ms.get(_identity(live), deque(maxlen=_REMEMBERED))
                 for live in found.workflows
@@ -75,9 +75,9 @@ class LiveFeed:
                     self._p95_ms[_identity(live)].append(live.latency.p95_ms)
             self._newest = found
         except Exception as error:  # `newest` raises it
-            if self._lookout is not None:
-                self._lookout.gateway.close()
-            self._lookout = None  # the credentials may change soon
+            if self._monitor is not None:
+                self._monitor.gateway.close()
+            self._monitor = None  # the credentials may change soon
             self._newest = error
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
-from chiron.deployment.journal import Told
+from chiron.deployment.journal import WatchEvent
 from chiron.deployment.live import LiveWorkflow, LiveWrap
 from chiron.services.dashboard.graph import shown_bytes
 from chiron.services.dashboard.parts import facts, number, still, table, time
 
 #: The newest events of watchers that are shown.
-_TOLD = 12
+_MAX_EVENTS = 12
 #: The elements that show them, one per section.
 PLACES = ("live-wraps", "live-executions", "live-told")
 _WRAPS = (
@@ -34,7 +34,7 @@ def layout() -> tuple[Component, list[Component]]:
     return sections[0], sections[1:]
 
 
-def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str, str]:
+def shown(found: Sequence[LiveWorkflow], events: Sequence[WatchEvent]) -> tuple[str, str, str]:
     """Return the content of `PLACES` for a workflow, with every planner that it is deployed by."""
     wraps = [_wrap(wrap) for each in found for wrap in each.wraps]
     buckets = [row for each in found for row in _buckets(each)]
@@ -59,7 +59,7 @@ def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str
             table(
                 "What chiron watch saw and decided",
                 ["At (UTC)", "Planner", "Event", "Message"],
-                _told(told),
+                _event_rows(events),
                 "Nothing yet. To keep the workflow at its SLO, run chiron watch with its folder as "
                 "the user who serves this page.",
             )
@@ -133,18 +133,18 @@ def _failures(live: LiveWorkflow) -> list[list[Any]]:
     ]
 
 
-def _told(told: Sequence[Told]) -> list[list[Any]]:
+def _event_rows(events: Sequence[WatchEvent]) -> list[list[Any]]:
     """Return the events of watchers; of mere counting windows, only the newest of a planner."""
     counted = set[str]()
     listed = []
-    for each in told:
+    for each in events:
         if each.event != "window" or each.planner not in counted:
             out = f"; {each.outside} in a row outside" if each.outside else ""
             what = _words(f"{each.message}{out}")
             listed.append([time(each.at), each.planner, each.event, what])
         if each.event == "window":
             counted.add(each.planner)
-    return listed[:_TOLD]
+    return listed[:_MAX_EVENTS]
 
 
 def _words(content: Any) -> Component:

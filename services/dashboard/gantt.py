@@ -187,7 +187,7 @@ def _bars(
                 )
                 for part in parts
             ],
-            "told": _told(timeline, span, parts, from_ms, to_ms),
+            "told": _tooltip(timeline, span, parts, from_ms, to_ms),
         }
 
 
@@ -195,7 +195,7 @@ def _bars(
 _APART: tuple[Kind, ...] = ("emit", "transfer", "start")
 
 
-def _told(
+def _tooltip(
     timeline: Timeline, span: Span, parts: Sequence[Span], from_ms: float, to_ms: float
 ) -> str:
     what = span.output if span.kind == "emit" else span.task

@@ -47,14 +47,14 @@ def _row(job: Job) -> list[Any]:
     return [
         job.kind,
         html.Span(job.status, className=f"badge {job.status}"),
-        html.Div(_told(job), className="words"),
+        html.Div(_summary(job), className="words"),
         time(job.created),
         html.A(job.id, href=job.location),
         cancel(job) or "",
     ]
 
 
-def _told(job: Job) -> str:
+def _summary(job: Job) -> str:
     """Return the job's error, verdict or last step."""
     if job.error:
         return job.error.message

@@ -94,13 +94,15 @@ def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None)
         return still(*(cards or [_nothing()])), no_slo, *(no_update,) * len(figures.PLACES)
     ours = [each for each in found.workflows if each.deployed.workflow == name]
     verdicts = overview.verdicts([(each, feed.trend_ms(each)) for each in ours])
-    told = [
-        each for each in Journal(host().config.state).of(found.gateway) if each.workflow == name
+    events = [
+        each
+        for each in Journal(host().config.state).events_of(found.gateway)
+        if each.workflow == name
     ]
     predictions = [predicted for each in ours if (predicted := each.deployed.predicted)]
     warnings = warned([line for each in predictions for line in each.warnings])
     shown = still(*(verdicts or [_not_deployed(name)]), *warnings)
-    return shown, _new_slo(ours, slo), *figures.shown(ours, told)
+    return shown, _new_slo(ours, slo), *figures.shown(ours, events)
 
 
 def _new_slo(found: Sequence[LiveWorkflow], before: list[Any] | None) -> Any:

@@ -9,7 +9,6 @@ from dash import html
 from dash.development.base_component import Component
 
 from chiron.deployment.live import Latency, LiveWorkflow
-from chiron.deployment.postmortem import FailedExecution
 from chiron.deployment.verdict import FEWEST
 from chiron.generator.annotations import DeployedPrediction
 from chiron.services.dashboard.address import page_of
@@ -120,10 +119,6 @@ def _card(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
         id=f"card-{deployed.workflow}-{deployed.planner}",
         **labelled(deployed.workflow),
     )
-
-
-def _last(failure: FailedExecution) -> Component:
-    return html.P(["Last failure ", time(failure.at), f": {failure.code} {failure.message}"])
 
 
 def _verdict(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:

@@ -26,7 +26,7 @@ from chiron.services.archives import unpack
 from chiron.services.dashboard.graph import elements
 from chiron.services.dashboard.outline import outline
 from chiron.services.folders import named_folder, uploaded_folder
-from chiron.services.planning import ScheduleRequest, asked, scheduled
+from chiron.services.planning import ScheduleRequest, parse_schedule_request, scheduled
 from chiron.workflow.chart import chart_of
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.documents import parse_json, read_document
@@ -182,7 +182,7 @@ def front_of(body: ScheduleRequest) -> list[dict[str, Any]]:
     Each has the planner and the SLO that find it, and its figures. The plans on the front are those
     that `DEFAULT_PLANNER` finds with the strategy ``cost``.
     """
-    workflow, slo_ms, settings = asked(body)
+    workflow, slo_ms, settings = parse_schedule_request(body)
     job = job_of(workflow, body.profile, body.platform, slo_ms, body, settings)
     front: list[Option] = []
     for option in reversed(undominated(considered(job, body.mechanism, _FRONT_S))):

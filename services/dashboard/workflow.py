@@ -21,8 +21,6 @@ from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 
 _TASKS = ["Task", "Function", "Stage", "Input from"]
-
-
 _NOTHING = empty(
     "No workflow is shown",
     ["Choose its folder, or drop it on this page: its graph, plan and timeline appear here."],
@@ -157,10 +155,10 @@ def add_callbacks(dash: Dash) -> None:
         elif asked != "measured-parts":
             source = {} if asked == "dropped" else {"directory": directory or ""}
         seen = _look(source or {}, dropped, page)
-        return _told(seen, source, page, slo)
+        return _page_content(seen, source, page, slo)
 
 
-def _told(
+def _page_content(
     seen: dict[str, Any], source: dict[str, Any] | None, page: str | None, slo: float | str | None
 ) -> tuple[Any, ...]:
     """Return the page's content for a folder that was `seen`, or its faults."""

@@ -33,7 +33,7 @@ def watch(pair, platform, tmp_path, profile_by_hand, monkeypatch):
 
 def test_every_event_is_a_line_of_json_on_stdout_and_kept(watch, place):
     journal = Journal(state_folder())
-    before = len(journal.of(place.gateway.url))
+    before = len(journal.events_of(place.gateway.url))
     first = watch("-g", place.gateway.url, "--json")
     assert first.exit_code == 0, first.exception
     events = [json.loads(line) for line in first.stdout.splitlines()]
@@ -44,7 +44,7 @@ def test_every_event_is_a_line_of_json_on_stdout_and_kept(watch, place):
     second = watch("-g", place.gateway.url, "--json")
     seen = [json.loads(line)["event"] for line in second.stdout.splitlines()]
     assert seen == ["window", "verdict"]
-    kept = journal.of(place.gateway.url)[: -before or None]
+    kept = journal.events_of(place.gateway.url)[: -before or None]
     assert [each.event for each in reversed(kept)] == [*told, *seen]
     assert {(each.workflow, each.planner) for each in kept} == {("pair", "pgp")}
 

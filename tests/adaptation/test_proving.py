@@ -86,7 +86,7 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
     ):
         script = list(latencies_ms)
 
-        def measure(target, checked, samples, ends_with, limit_s, per_s, *, warm_up_s):
+        def measure(target, checked, samples, stop_after, limit_s, per_s, *, warm_up_s):
             assert per_s == (load.per_s if load else None)
             for payload, check in checked:
                 check(target.invoke(payload.content).output)
@@ -97,7 +97,7 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
             sent = []
             for latency_ms in itertools.islice(turns, samples):
                 sent.append(latency_ms)
-                if ends_with(latency_ms, late_ms):
+                if stop_after(latency_ms, late_ms):
                     break
             return Measurement.of(sent, 0.0)
 

@@ -23,7 +23,7 @@ from chiron.adaptation.scaling import (
     load_of,
     planned_for,
 )
-from chiron.deployment.replicas import Heard, Said
+from chiron.deployment.replicas import FunctionMetrics, ReplicaMetrics
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 from tests.rows import each_row
 
@@ -192,7 +192,7 @@ def test_the_rate_of_the_plan_counts_exactly_while_its_labels_are_there(labels, 
     assert planned_for(labels, 52.0, 2.5) == planned
 
 
-def said(replica: str, at: float, **values: float) -> Said:
+def replica_metrics(replica: str, at: float, **values: float) -> ReplicaMetrics:
     """What a replica with four requests at once on one core says; it `has_answered` so many."""
     answers = {"200": values.pop("has_answered", 0.0)}
     names = {"in_hand": 0.0, "waiting": 0.0, "at_once": 4.0} | values
@@ -200,22 +200,24 @@ def said(replica: str, at: float, **values: float) -> Said:
     metrics["chiron_pressure_seconds_total"] = 0.0
     metrics["chiron_cpu_seconds_total"] = names.get("cpu_s", 0.0)
     metrics["chiron_cores"] = 1.0
-    return Said(replica, at, metrics, answers)
+    return ReplicaMetrics(replica, at, metrics, answers)
 
 
-BEFORE = {"old": said("old", 0.0, has_answered=100.0, cpu_s=10.0)}
-OLD = said("old", 1.0, has_answered=150.0, cpu_s=11.0, in_hand=4.0)
+BEFORE = {"old": replica_metrics("old", 0.0, has_answered=100.0, cpu_s=10.0)}
+OLD = replica_metrics("old", 1.0, has_answered=150.0, cpu_s=11.0, in_hand=4.0)
 
 
-def heard(*replicas: Said, silent: int = 0) -> Heard:
-    return Heard({each.replica: each for each in replicas}, len(replicas) + silent, silent)
+def function_metrics(*replicas: ReplicaMetrics, unanswered: int = 0) -> FunctionMetrics:
+    return FunctionMetrics(
+        {each.replica: each for each in replicas}, len(replicas) + unanswered, unanswered
+    )
 
 
 def test_a_replica_that_is_starting_has_no_part_in_the_rate_and_does_not_compute():
-    alone = heard(OLD)
+    alone = function_metrics(OLD)
     assert arrived(alone, BEFORE) == (54.0, 1.0)  # four are in hand
-    new = said("new", 1.0, cpu_s=3.0)  # its modules were imported
-    for starting in (heard(OLD, new), heard(OLD, silent=1)):
+    new = replica_metrics("new", 1.0, cpu_s=3.0)  # its modules were imported
+    for starting in (function_metrics(OLD, new), function_metrics(OLD, unanswered=1)):
         assert arrived(starting, BEFORE) == (54.0, 1.0)
         load = load_of(starting, BEFORE, by_pressure=True, busy=0.0)
         assert (load.requests, load.computing) == (2.0, 0.5)
@@ -223,15 +225,15 @@ def test_a_replica_that_is_starting_has_no_part_in_the_rate_and_does_not_compute
 
 
 def test_a_replica_too_busy_to_answer_stands_for_as_much_as_the_others():
-    before = BEFORE | {"busy": said("busy", 0.0)}
-    both = heard(OLD, silent=1)
+    before = BEFORE | {"busy": replica_metrics("busy", 0.0)}
+    both = function_metrics(OLD, unanswered=1)
     assert arrived(both, before) == (108.0, 1.0)
     load = load_of(both, before, by_pressure=True, busy=0.0)
     assert (load.requests, load.computing) == (4.0, 1.0)
 
 
 def test_nothing_has_arrived_that_is_known_of_replicas_that_were_not_heard_before():
-    assert arrived(heard(OLD), {}) is None
+    assert arrived(function_metrics(OLD), {}) is None
 
 
 def test_an_entry_waits_for_a_wrap_that_has_too_few_replicas_and_gets_more_when_it_has_enough():

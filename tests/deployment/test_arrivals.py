@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from chiron.deployment.arrivals import at_rate, gaps_s
+from chiron.deployment.arrivals import gaps_s, send_at_rate
 
 #: As many as do not count at such a rate.
 RATE, WARM = 5000, [lambda: ("warm", 0.0)] * 100
@@ -32,7 +32,7 @@ def test_requests_begin_before_those_before_them_end_and_count_in_order():
         ended.set()
         return "quick", 1.0
 
-    found = list(at_rate(RATE, [*WARM, slow, quick]))
+    found = list(send_at_rate(RATE, [*WARM, slow, quick]))
     assert [each.payload for each in found] == ["slow", "quick"]
     assert all(each.late_ms >= 0 for each in found)
     assert [each.taken_ms - each.late_ms for each in found] == pytest.approx([2.0, 1.0])
@@ -40,7 +40,7 @@ def test_requests_begin_before_those_before_them_end_and_count_in_order():
 
 def test_the_first_second_does_not_count_but_no_more_than_a_hundred_requests():
     calls = [lambda number=number: (str(number), 0.0) for number in range(110)]
-    assert [each.payload for each in at_rate(RATE, calls)] == list(map(str, range(100, 110)))
+    assert [each.payload for each in send_at_rate(RATE, calls)] == list(map(str, range(100, 110)))
 
 
 def test_a_failure_is_raised_and_ends_the_arrivals():
@@ -51,10 +51,12 @@ def test_a_failure_is_raised_and_ends_the_arrivals():
     endless = ((lambda: (str(next(begun)), 0.0)) for _ in count())
     with pytest.raises(ValueError, match="wrong"):
         list(
-            at_rate(RATE, (call for each in zip([failing], endless, strict=False) for call in each))
+            send_at_rate(
+                RATE, (call for each in zip([failing], endless, strict=False) for call in each)
+            )
         )
 
-    found = at_rate(RATE, endless)
+    found = send_at_rate(RATE, endless)
     assert len(list(islice(found, 3))) == 3
     found.close()
     after = next(begun)

@@ -9,7 +9,7 @@ import pytest
 
 from chiron.deployment.caller import Caller
 from chiron.deployment.invoke import Invoker, find_invoker
-from chiron.deployment.route import Call, Stages
+from chiron.deployment.route import StagedRoute, TaskCall
 from chiron.generator.annotations import annotate, read_flow
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.errors import ChironError
@@ -18,14 +18,14 @@ from chiron.workflow.timeline import Span, Timeline, Traced
 from chiron.workflow.tracing import KEY_ANNOTATION
 
 #: Two tasks at once, then one that gets both, then the workflow's answer: a list of two.
-ROUTE = Stages(
+ROUTE = StagedRoute(
     [
-        [Call(Task("0", "left", None)), Call(Task("1", "right", None))],
-        [Call(Task("2", "both", ("1", "0")))],
+        [TaskCall(Task("0", "left", None)), TaskCall(Task("1", "right", None))],
+        [TaskCall(Task("2", "both", ("1", "0")))],
     ],
     ("2", "0"),
 )
-ENTRY = Stages([[Call(Task("entry", "entry", None))]], "entry")
+ENTRY = StagedRoute([[TaskCall(Task("entry", "entry", None))]], "entry")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_failing_function_ends_the_workflow(answering):
 
 def test_a_workflow_that_ends_in_fail_fails_after_its_tasks_ran(answering):
     behind = answering(only="1")
-    route = Stages([[Call(Task("0", "only", None))]], "0", ["Sunk", "ice"])
+    route = StagedRoute([[TaskCall(Task("0", "only", None))]], "0", ["Sunk", "ice"])
     with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert (failed.value.code, failed.value.message) == ("workflow-failed", "Sunk: ice")
@@ -160,7 +160,7 @@ def test_an_error_body_becomes_the_error_it_tells_of(
     status, body, code, function, message, told, behind
 ):
     behind.functions["w"] = lambda _: (status, body)
-    route = Stages([[Call(Task("w", "w", None))]], "w")
+    route = StagedRoute([[TaskCall(Task("w", "w", None))]], "w")
     with Invoker(behind.url, route) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert failed.value.code == code

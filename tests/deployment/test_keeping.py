@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from chiron.adaptation.blue_green import as_it_was
-from chiron.deployment.keeping import all_keeping, keeping, left_behind, merged, not_kept
+from chiron.deployment.keeping import (
+    keep_all_changes,
+    keep_changes,
+    lost_change_warnings,
+    merge_settings,
+    orphaned_change_warnings,
+)
 from chiron.generator.annotations import FUNCTIONS, ROUTE, WORKFLOW
 from chiron.generator.given import GIVEN, given, given_of
 from chiron.openfaas.objects import FunctionStatus
@@ -29,7 +35,7 @@ from chiron.workflow.errors import ChironError
 def test_what_others_have_set_wins_over_what_was_given(
     new: dict[str, str], now: dict[str, str], kept: dict[str, str]
 ) -> None:
-    assert merged(new, {"team": "a"}, now) == kept
+    assert merge_settings(new, {"team": "a"}, now) == kept
 
 
 def function(runs: str = "f", **fields: object) -> StackFunction:
@@ -70,24 +76,24 @@ def test_marks_of_ours_and_labels_of_providers_are_not_handed_on() -> None:
         labels={"faas_function": "f-wrap2", "uid": "1", "tier": "gold"},
         annotations={WORKFLOW: "f", FUNCTIONS: "f", GIVEN: given(function()), "note": "mine"},
     )
-    after = keeping(function(annotations={WORKFLOW: "g", GIVEN: "new"}), before)
+    after = keep_changes(function(annotations={WORKFLOW: "g", GIVEN: "new"}), before)
     assert after.labels == {"tier": "gold"}
     assert after.annotations == {FUNCTIONS: "f", WORKFLOW: "g", GIVEN: "new", "note": "mine"}
 
 
 def test_without_a_record_nothing_is_taken_for_set_by_others() -> None:
     before = FunctionStatus(name="f-wrap2", labels={"tier": "gold"}, annotations={"note": "mine"})
-    assert keeping(function(labels={"team": "a"}), before) == function(labels={"team": "a"})
+    assert keep_changes(function(labels={"team": "a"}), before) == function(labels={"team": "a"})
     strange = before.model_copy(update={"annotations": {GIVEN: '{"labels": {}}'}})
-    assert keeping(function(labels={"team": "a"}), strange) == function(labels={"team": "a"})
+    assert keep_changes(function(labels={"team": "a"}), strange) == function(labels={"team": "a"})
 
 
 def test_what_nobody_has_touched_is_that_of_the_new_plan() -> None:
     new = planned(memory="512Mi", cpu="2")
-    assert keeping(new, deployed(planned())) == new
+    assert keep_changes(new, deployed(planned())) == new
     # Kubernetes writes quantities and selectors in its own way.
     written = {"limits": {"memory": "0.25Gi", "cpu": "1000m"}, "constraints": ["zone=a"]}
-    assert keeping(new, deployed(planned(), **written)) == new
+    assert keep_changes(new, deployed(planned(), **written)) == new
 
 
 @pytest.mark.parametrize(
@@ -97,7 +103,7 @@ def test_what_nobody_has_touched_is_that_of_the_new_plan() -> None:
 )
 def test_what_a_provider_does_not_tell_counts_as_unchanged(left_out: dict[str, object]) -> None:
     new = planned(memory="512Mi")
-    assert keeping(new, deployed(planned(), **left_out)) == new
+    assert keep_changes(new, deployed(planned(), **left_out)) == new
 
 
 def test_everything_that_was_set_by_hand_stays() -> None:
@@ -111,7 +117,7 @@ def test_everything_that_was_set_by_hand_stays() -> None:
         requests={"memory": "128Mi", "cpu": "500m"},
         read_only_root_filesystem=True,
     )
-    after = keeping(planned(memory="512Mi", cpu="2"), before)
+    after = keep_changes(planned(memory="512Mi", cpu="2"), before)
     assert after.environment == {"WRAP_MEMORY_MIB": "1024", "mode": "verbose", "debug": "1"}
     assert after.secrets == ("token", "extra")
     assert after.constraints == ("zone == a", "disk=ssd")
@@ -122,7 +128,7 @@ def test_everything_that_was_set_by_hand_stays() -> None:
 
 def test_no_limit_is_kept_below_the_new_request() -> None:
     before = deployed(planned(), limits={"memory": "64Mi", "cpu": "1"})
-    after = keeping(planned(), before)
+    after = keep_changes(planned(), before)
     assert after.limits and after.limits.memory_mib == 128
     assert after.environment["WRAP_MEMORY_MIB"] == "128"
 
@@ -130,12 +136,12 @@ def test_no_limit_is_kept_below_the_new_request() -> None:
 def test_what_belongs_to_the_functions_inside_is_not_given_to_others_and_that_is_told() -> None:
     before = deployed(planned(), limits={"memory": "1Gi", "cpu": "1"}, labels={"tier": "gold"})
     stack = StackFile(functions={"w-wrap1-b": planned("f,g", "512Mi")})
-    after = all_keeping(stack, {"w-wrap1-b": before}).functions["w-wrap1-b"]
+    after = keep_all_changes(stack, {"w-wrap1-b": before}).functions["w-wrap1-b"]
     assert after.limits == planned("f,g", "512Mi").limits
     assert after.labels == {"tier": "gold"}
-    (line,) = not_kept(stack, {"w-wrap1-b": before})
+    (line,) = lost_change_warnings(stack, {"w-wrap1-b": before})
     assert line.startswith("w-wrap1-b runs other functions than w-wrap1, whose limits somebody")
-    assert list(not_kept(stack, {"w-wrap1-b": deployed(planned())})) == []
+    assert list(lost_change_warnings(stack, {"w-wrap1-b": deployed(planned())})) == []
 
 
 def test_what_was_set_on_a_wrap_that_has_no_successor_is_told() -> None:
@@ -143,7 +149,7 @@ def test_what_was_set_on_a_wrap_that_has_no_successor_is_told() -> None:
     touched = [{"limits": {"memory": "1Gi", "cpu": "1"}}, {"labels": {"tier": "gold"}}]
     touched += [{"secrets": ["token", "extra"]}, {"constraints": ["zone == a", "disk=ssd"]}]
     for fields in touched:
-        (line,) = left_behind([untouched, deployed(planned(), **fields)])
+        (line,) = orphaned_change_warnings([untouched, deployed(planned(), **fields)])
         assert line == "nothing takes the place of w-wrap1, so what somebody has set there is gone"
 
 
@@ -153,7 +159,7 @@ def test_no_record_of_more_variables_than_faasd_has_room_for() -> None:
     assert len(told) < 3900
     found = given_of({GIVEN: told})
     assert found and found.environment is None
-    assert keeping(many, deployed(many, env_vars={"other": "1"})) == many
+    assert keep_changes(many, deployed(many, env_vars={"other": "1"})) == many
 
 
 def test_variables_are_not_taken_from_a_provider_that_cuts_their_values() -> None:
@@ -161,10 +167,10 @@ def test_variables_are_not_taken_from_a_provider_that_cuts_their_values() -> Non
     made = function(environment={"HEADERS": "key=value", "MODE": "on"})
     told = {"HEADERS": "key", "MODE": "on", "LANG": "C.UTF-8", "upstream_url": "http://x"}
     before = deployed(made, env_vars=told)
-    assert keeping(made, before) == made
+    assert keep_changes(made, before) == made
     with pytest.raises(ChironError, match="only the beginning of HEADERS;"):
         as_it_was(before)
     whole = deployed(made, env_vars={"HEADERS": "key=other", "MODE": "on"})
-    assert keeping(made, whole).environment["HEADERS"] == "key=other"
+    assert keep_changes(made, whole).environment["HEADERS"] == "key=other"
     assert as_it_was(whole).env_vars["HEADERS"] == "key=other"
     assert "upstream_url=" in (TEMPLATES / "python3-wrap" / "Dockerfile").read_text()

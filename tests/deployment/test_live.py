@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.deployment import live
-from chiron.deployment.live import OVER_S, Lookout, quantile
+from chiron.deployment.live import OVER_S, LiveMonitor, quantile
 from chiron.openfaas.objects import FunctionStatus, LogLine
 from chiron.workflow.errors import ChironError
 
@@ -119,11 +119,11 @@ def entry(cluster):
 @pytest.fixture
 def look(cluster):
     """Takes a look, so many seconds after the last one."""
-    lookout = Lookout(cluster)
+    monitor = LiveMonitor(cluster)
 
     def look(after_s: float = 10.0) -> live.Live:
         cluster.now += after_s
-        return lookout.look()
+        return monitor.poll()
 
     return look
 

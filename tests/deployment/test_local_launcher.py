@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from importlib.util import cache_from_source
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from chiron.deployment.caller import Caller
-from chiron.deployment.local_launcher import LocalLauncher, Ports, _assemble
+from chiron.deployment.local_launcher import LocalLauncher, Ports, _assemble, _stop
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.function_headers import function_headers
 
@@ -100,3 +102,13 @@ def test_whoever_asks_a_function_sends_it_the_same_headers(behind):
         for _, _, headers in behind.calls
     ]
     assert sent == [{name.lower(): value for name, value in function_headers(b"x").items()}] * 3
+
+
+@pytest.mark.parametrize("command", [["true"], ["sleep", "600"]])
+def test_the_process_group_is_killed_before_its_pid_is_free(command, monkeypatch):
+    process = subprocess.Popen(command, start_new_session=True)
+    is_ours = []
+    monkeypatch.setattr(os, "killpg", lambda pid, _: is_ours.append(Path(f"/proc/{pid}").exists()))
+    _stop(process)
+    assert is_ours == [True]
+    assert process.returncode is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chiron.deployment.deploy import removed_on_failure
-from chiron.deployment.postmortem import explained, failed_executions
+from chiron.deployment.postmortem import explain_failures, failed_executions
 from chiron.openfaas.objects import LogLine
 from chiron.workflow.errors import ChironError
 
@@ -64,7 +64,7 @@ def test_a_folder_that_takes_no_file_keeps_nothing_from_being_removed(gateway, m
 
 
 def test_an_end_by_memory_has_functions_mend_and_log(gateway):
-    with pytest.raises(ChironError) as raised, explained(gateway):
+    with pytest.raises(ChironError) as raised, explain_failures(gateway):
         raise ChironError("function-failed", KILLED, functions=["w1"], status=502)
     assert raised.value.message == (
         f"{KILLED}; w1 runs a, b: give one of them more memory in stack.yaml, "

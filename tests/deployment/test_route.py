@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chiron.deployment.invoke import Invoker, find_invoker
-from chiron.deployment.route import deciding, through
+from chiron.deployment.route import entry_route, state_machine_route
 from chiron.generator.annotations import MACHINE, annotate, read_machine
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.asl import parse_states
@@ -106,7 +106,7 @@ def invoke(behind) -> Callable[..., str]:
     def run(document: dict[str, Any], request: str = "{}", **options: Any) -> str:
         workflow = parse_states(document, "order")
         names = {task.name: task.function for task in workflow.tasks}
-        route = deciding(workflow.name, workflow.machine, names)
+        route = state_machine_route(workflow.name, workflow.machine, names)
         with Invoker(behind.url, route, **options) as invoker:
             return invoker.invoke(request.encode()).output
 
@@ -271,14 +271,14 @@ def test_half_a_surrogate_pair_reaches_a_function_as_it_was_written(behind, invo
 def test_what_an_entry_says_of_its_workflow_is_not_said_of_a_function(behind):
     told = {"code": "workflow-failed", "message": "Sunk: ice", "function": None}
     behind.functions["entry"] = lambda _: (500, json.dumps(told).encode())
-    with Invoker(behind.url, through("entry")) as invoker, pytest.raises(ChironError) as failed:
+    with Invoker(behind.url, entry_route("entry")) as invoker, pytest.raises(ChironError) as failed:
         invoker.invoke(b"{}")
     assert (failed.value.code, failed.value.message) == ("workflow-failed", "Sunk: ice")
 
 
 def test_a_gateway_that_is_gone_is_no_failure_of_a_task(free_port):
     workflow = parse_states(one(**CATCH), "order")
-    route = deciding("order", workflow.machine, {"Only": "f"})
+    route = state_machine_route("order", workflow.machine, {"Only": "f"})
     url = f"http://127.0.0.1:{free_port}"
     with Invoker(url, route) as invoker, pytest.raises(ChironError) as gone:
         invoker.invoke(b"{}")

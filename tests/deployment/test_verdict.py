@@ -91,20 +91,20 @@ def test_of_every_request_one_over_the_slo_is_too_much():
 
 def test_a_trial_ends_with_the_request_that_makes_it_sure():
     trial = Trial(slo_ms=1000.0, percentile=95.0)
-    while not trial.ends_with(1000.0):  # what takes as long as the SLO keeps it
+    while not trial.record(1000.0):  # what takes as long as the SLO keeps it
         pass
     assert (trial.verdict, trial.over) == ("kept", 0)
-    assert FEWEST < len(trial.latencies_ms) <= clean_requests(95.0) <= trial.most
+    assert FEWEST < len(trial.latencies_ms) <= clean_requests(95.0) <= trial.max_requests
 
     trial = Trial(slo_ms=10.0, percentile=95.0)
-    while not trial.ends_with(10.1):
+    while not trial.record(10.1):
         pass
     assert (trial.verdict, len(trial.latencies_ms), trial.latency_ms) == ("broken", FEWEST, 10.1)
 
 
 def test_the_good_seconds_of_a_machine_are_not_enough_to_keep_an_slo():
     trial = Trial(slo_ms=15.0, percentile=95.0)
-    while not trial.ends_with(10.0 if sum(trial.latencies_ms) < 2000 else 20.0):
+    while not trial.record(10.0 if sum(trial.latencies_ms) < 2000 else 20.0):
         pass
     assert trial.verdict == "broken"
     assert sum(trial.latencies_ms) < 1000 * LONG_S
@@ -113,7 +113,7 @@ def test_the_good_seconds_of_a_machine_are_not_enough_to_keep_an_slo():
 @pytest.mark.parametrize("tries", [1, 5])
 def test_quick_requests_end_before_they_take_long(tries):
     trial = Trial(slo_ms=1.0, percentile=95.0, tries=tries)
-    assert [trial.ends_with(0.5) for _ in range(MOST)] == [False] * (MOST - 1) + [True]
+    assert [trial.record(0.5) for _ in range(MOST)] == [False] * (MOST - 1) + [True]
     assert trial.verdict == "kept"
     assert trial.usual_s(0.5) == MOST * 0.0005
 
@@ -122,8 +122,8 @@ def test_one_plan_is_measured_for_as_long_as_several_until_it_is_sure():
     """Of 4 % over the SLO a thousand requests tell nothing sure, and some thousand do."""
     one, alone = (Trial(slo_ms=10.0, percentile=95.0, tries=tries) for tries in (1, 5))
     for trial in (one, alone):
-        for n in range(trial.most):
-            if trial.ends_with(11.0 if n % 25 == 10 else 9.0):
+        for n in range(trial.max_requests):
+            if trial.record(11.0 if n % 25 == 10 else 9.0):
                 break
     assert (one.verdict, alone.verdict) == ("unsure", "kept")
     assert len(one.latencies_ms) == MOST < len(alone.latencies_ms) <= 5 * MOST
@@ -132,9 +132,9 @@ def test_one_plan_is_measured_for_as_long_as_several_until_it_is_sure():
 
 def test_a_trial_at_the_boundary_stays_unsure():
     trial = Trial(slo_ms=10.0, percentile=95.0)
-    ended = [trial.ends_with(11.0 if n % 20 == 10 else 9.0) for n in range(trial.most)]
+    ended = [trial.record(11.0 if n % 20 == 10 else 9.0) for n in range(trial.max_requests)]
     assert not any(ended)
-    assert (trial.verdict, trial.over) == ("unsure", trial.most // 20)
+    assert (trial.verdict, trial.over) == ("unsure", trial.max_requests // 20)
     assert trial.latency_ms == 9.0
 
 
@@ -149,13 +149,13 @@ def test_slow_requests_are_measured_for_the_budget_and_are_too_few_to_be_sure():
     trial = Trial(slo_ms=10_000.0, percentile=95.0)
     assert trial.limit_s(5000.0) == trial.usual_s(5000.0) == BUDGET_S
     for _ in range(24):
-        trial.ends_with(5000.0)
+        trial.record(5000.0)
     assert trial.verdict == "unsure"
 
 
 def test_at_a_rate_an_slo_is_kept_by_the_requests_of_some_seconds():
     trial = Trial(slo_ms=1000.0, percentile=95.0, per_s=200.0)
-    ended = next(n for n in range(1, trial.most + 1) if trial.ends_with(5.0))
+    ended = next(n for n in range(1, trial.max_requests + 1) if trial.record(5.0))
     assert (trial.verdict, ended) == ("kept", 200 * LONG_S)
     assert trial.usual_s(5.0) == LONG_S
     rare = Trial(slo_ms=1000.0, percentile=99.0, per_s=5.0)
@@ -167,21 +167,23 @@ def test_at_a_rate_an_slo_is_kept_by_the_requests_of_some_seconds():
 def test_a_client_that_does_not_keep_the_rate_shows_nothing(latency_ms):
     trial = Trial(slo_ms=100.0, percentile=95.0, per_s=30.0)
     for number in range(400):
-        trial.ends_with(latency_ms, 11.0 if number % 10 == 0 else 0.0)
+        trial.record(latency_ms, 11.0 if number % 10 == 0 else 0.0)
     assert (trial.late, trial.verdict, trial.learned_ms) == (40, "unsure", None)
-    assert "did not keep 30/s: 40 of 400 requests were sent more than 10 ms late" in trial.doubt
+    assert (
+        "did not keep 30/s: 40 of 400 requests were sent more than 10 ms late" in trial.void_reason
+    )
 
 
 def test_a_few_requests_that_are_sent_late_do_not_matter():
     trial = Trial(slo_ms=100.0, percentile=95.0, per_s=30.0)
     for number in range(400):
-        trial.ends_with(50.0, 11.0 if number % 20 == 0 else 9.0)
-    assert (trial.late, trial.doubt, trial.verdict) == (20, None, "kept")
+        trial.record(50.0, 11.0 if number % 20 == 0 else 9.0)
+    assert (trial.late, trial.void_reason, trial.verdict) == (20, None, "kept")
     assert trial.learned_ms == 50.0
 
 
 def test_nothing_is_learned_of_other_plans_from_requests_that_were_refused():
     trial = Trial(slo_ms=100.0, percentile=95.0, per_s=30.0)
     for number in range(40):
-        trial.ends_with(LONGEST_MS if number % 5 == 0 else 50.0)
+        trial.record(LONGEST_MS if number % 5 == 0 else 50.0)
     assert (trial.verdict, trial.learned_ms) == ("broken", None)

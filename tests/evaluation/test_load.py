@@ -11,8 +11,8 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
-from chiron.deployment.measure import Check, Checked, in_turn
-from chiron.deployment.route import Call, Route, Stages, deciding, route_of
+from chiron.deployment.measure import Check, CheckedPayload, weighted_cycle
+from chiron.deployment.route import Route, StagedRoute, TaskCall, route_of, state_machine_route
 from chiron.evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from chiron.evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
 from chiron.scheduler.choices import Choices
@@ -24,7 +24,7 @@ from chiron.workflow.payloads import Payload
 
 Result = TypeVar("Result")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
-ONE = Stages(((Call(Task("f", "f", None)),),), "f")
+ONE = StagedRoute(((TaskCall(Task("f", "f", None)),),), "f")
 
 
 def expecting(answer: str) -> Check:
@@ -37,7 +37,7 @@ def expecting(answer: str) -> Check:
     return check
 
 
-def asking(answer: str, request: bytes = b"request") -> Iterator[Checked]:
+def asking(answer: str, request: bytes = b"request") -> Iterator[CheckedPayload]:
     """The same request for ever, to which there is this answer."""
     return repeat((Payload("payload.json", request), expecting(answer)))
 
@@ -155,15 +155,15 @@ def test_a_wrong_answer_fails():
 
 def test_a_route_passes_outputs_on():
     stages = (
-        (Call(Task("A", "first", None)), Call(Task("B", "second", None))),
-        (Call(Task("C", "last", ("A", "B"))),),
+        (TaskCall(Task("A", "first", None)), TaskCall(Task("B", "second", None))),
+        (TaskCall(Task("C", "last", ("A", "B"))),),
     )
 
     async def request(client: Client) -> None:
         expected = asking('last(["first(request)","second(request)"])')
         await client._replace(requests=expected).request()
 
-    against(echo, request, Stages(stages, "C"))
+    against(echo, request, StagedRoute(stages, "C"))
 
 
 def test_payloads_have_turns_by_their_weights():
@@ -175,9 +175,11 @@ def test_payloads_have_turns_by_their_weights():
     async def request(client: Client) -> list[bytes]:
         sent = list[bytes]()
 
-        def noted() -> Iterator[Checked]:
+        def noted() -> Iterator[CheckedPayload]:
             often = Payload("often", b"a", weight=2.0), expecting("aa")
-            for payload, check in in_turn([often, (Payload("seldom", b"b"), expecting("bb"))]):
+            for payload, check in weighted_cycle(
+                [often, (Payload("seldom", b"b"), expecting("bb"))]
+            ):
                 sent.append(payload.content)
                 yield payload, check
 
@@ -209,7 +211,7 @@ def test_a_machine_is_followed_as_invoke_does():
     async def request(client: Client) -> None:
         await client._replace(requests=asking("[10,20,30]", b"[1,2,3]")).request()
 
-    against(sometimes, request, deciding("m", machine, {"One": "first"}))
+    against(sometimes, request, state_machine_route("m", machine, {"One": "first"}))
     assert failed == {"2"}
 
 

@@ -178,9 +178,9 @@ def test_a_stopped_supervisor_outlives_no_gateway(store, make_image, alive, wait
 
 def test_a_gateway_ends_though_its_supervisor_is_stopped(store, make_image, alive, wait_until):
     with gateway_with_daemon(store, make_image) as (gateway, _):
-        below = psutil.Process(gateway.pid).children(recursive=True)
+        children = psutil.Process(gateway.pid).children(recursive=True)
         psutil.Process(gateway.pid).children()[0].suspend()
-    assert not [process for process in below if alive(process.pid)]
+    assert not [process for process in children if alive(process.pid)]
 
 
 #: The pid of the tests' process, which none of the other processes there has.
@@ -204,25 +204,25 @@ def machine(monkeypatch):
 
 def test_what_is_elsewhere_is_read_once(machine):
     parents, read = machine
-    below = processes.Below()
+    sampler = processes.DescendantSampler()
     parents |= {7: ME, 8: 7}
-    below.snapshot()
+    sampler.snapshot()
     read.clear()
     parents |= {9: 8, 70: 60}
-    assert processes.descendants([ME], below.snapshot()) == {ME, 7, 8, 9}
+    assert processes.descendants([ME], sampler.snapshot()) == {ME, 7, 8, 9}
     assert sorted(read) == sorted([ME, 7, 8, 9, 70])
     del parents[60], parents[7]
     parents |= {8: ME}
-    below.snapshot()
+    sampler.snapshot()
     parents[60] = 8  # the pid is used again
-    assert processes.descendants([ME], below.snapshot()) == {ME, 8, 9, 60}
+    assert processes.descendants([ME], sampler.snapshot()) == {ME, 8, 9, 60}
 
 
 def test_an_orphan_is_found_though_its_parent_ended_while_it_was_read(machine):
     parents, _ = machine
-    below = processes.Below()
-    below.snapshot()
+    sampler = processes.DescendantSampler()
+    sampler.snapshot()
     parents[8] = 7  # which is not listed any more
-    below.snapshot()
+    sampler.snapshot()
     parents[8] = ME
-    assert processes.descendants([ME], below.snapshot()) == {ME, 8}
+    assert processes.descendants([ME], sampler.snapshot()) == {ME, 8}

@@ -22,7 +22,7 @@ import requests
 
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.errors import GatewayError
-from chiron.gateway.exchange import LARGEST_BYTES, Pieces
+from chiron.gateway.exchange import LARGEST_BYTES, StreamedBody
 from chiron.gateway.registry import Function
 from chiron.gateway.revision import backoff_s
 
@@ -139,7 +139,7 @@ def test_a_body_in_pieces_is_broken_off_at_the_limit(monkeypatch):
     async def read():
         source = aiohttp.StreamReader(Mock(), limit=8)
         source.feed_data(b"12345678")
-        pieces = Pieces(source, 60, Mock())
+        pieces = StreamedBody(source, 60, Mock())
         reading = aiter(pieces)
         assert await anext(reading) == b"12345678"
         source.feed_data(b"9")

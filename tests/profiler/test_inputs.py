@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chiron.deployment.function_error import FunctionFailedError, Told
+from chiron.deployment.function_error import ErrorAnswer, FunctionFailedError
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.profiler.inputs import (
     Typical,
@@ -251,7 +251,7 @@ def test_a_function_runs_no_longer_than_its_tasks_may() -> None:
 
 def fails(function: str, _: str, __: float | None = None) -> tuple[dict[str, str], float]:
     error = FunctionFailedError("raised", "why", functions=[function])
-    error.told = Told("raised", "why", function, ("ValueError", "why"))
+    error.answer = ErrorAnswer("raised", "why", function, ("ValueError", "why"))
     raise error
 
 

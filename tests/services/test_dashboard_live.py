@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import requests
 
-from chiron.deployment.journal import Journal, Told
+from chiron.deployment.journal import Journal, WatchEvent
 from chiron.deployment.live import Live
 from chiron.workflow.errors import ChironError
 
@@ -94,7 +94,7 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
     ident = "1a2b3c4d-0000"
     headers = {"X-Call-Id": ident}
     assert requests.post(deployed, data=b'"boom"', headers=headers, timeout=30).status_code == 500
-    told = Told(
+    told = WatchEvent(
         at="2026-01-01T00:00:00Z",
         gateway=config.gateway_url,
         workflow="small",
@@ -103,7 +103,7 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
         message="12 requests in 9.0 ms",
         outside=2,
     )
-    Journal(config.state).note(told)
+    Journal(config.state).append(told)
     page.locator("#live-executions td code").wait_for()
     failure = cells(page, "The last executions that failed")
     assert (failure["Execution"], failure["Function"]) == (ident[:8], "wave")

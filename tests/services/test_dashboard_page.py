@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chiron.deployment.journal import Journal, Told
+from chiron.deployment.journal import Journal, WatchEvent
 from chiron.deployment.live import Live
 from chiron.deployment.postmortem import FailedExecution
 from chiron.profiler.holding import profiled_source
@@ -102,7 +102,7 @@ def test_a_job_is_expected_to_take_what_earlier_ones_took():
 def test_a_card_leads_to_the_page_of_its_workflow_and_back_leads_to_all(
     open_page, deployed, orders, config, sound
 ):
-    told = Told(
+    told = WatchEvent(
         at="2026-01-01T00:00:00Z",
         gateway=config.gateway_url,
         workflow="orders",
@@ -110,8 +110,8 @@ def test_a_card_leads_to_the_page_of_its_workflow_and_back_leads_to_all(
         event="drift",
         message="slower than predicted",
     )
-    Journal(config.state).note(told)
-    Journal(config.state).note(told.model_copy(update={"workflow": "demo", "message": "other"}))
+    Journal(config.state).append(told)
+    Journal(config.state).append(told.model_copy(update={"workflow": "demo", "message": "other"}))
     page = open_page()
 
     page.get_by_role("link", name="orders").click()
