@@ -70,4 +70,4 @@ def _show(found: Gain, slo_ms: float, report: Path) -> None:
     for sentence in found.sentences:
         progress(sentence)
     progress("the answers of both were those of the functions alone")
-    progress(f"pictures, the breakdown and all figures: {report}")
+    progress(f"the breakdown and all figures: {report}")

@@ -65,7 +65,8 @@ def in_words(parts: Mapping[str, float]) -> str:
     """The forecast as a line."""
     named = [f"{name} {_duration(seconds)}" for name, seconds in parts.items()]
     total = _duration(sum(parts.values()))
-    return f"this takes about {total}, less what was measured already: {', '.join(named)}"
+    words = f"this takes about {total} on two idle cores, less what was measured already"
+    return f"{words}: {', '.join(named)}"
 
 
 def _duration(seconds: float) -> str:

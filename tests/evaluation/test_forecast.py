@@ -85,7 +85,7 @@ def test_every_sandbox_is_charged_with_its_image_where_it_is_pulled(planners, sa
 
 def test_a_short_run_is_said_in_seconds():
     line = in_words({"deploying": 11.4, "closed-loop": 40.0})
-    assert line.startswith("this takes about 51 s, ")
+    assert line.startswith("this takes about 51 s on two idle cores, ")
     assert "deploying 11 s, closed-loop 40 s" in line
     assert "4.5 min" in in_words({"closed-loop": 270.0})
 
