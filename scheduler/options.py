@@ -133,8 +133,8 @@ class Options:
             if not all(is_wait(name) for name in case.run.workflow.functions):  # any plan serves it
                 different.setdefault(case.run.workflow.tasks, case)
         if not different:
-            message = f"no payload has a task of {job.workflow.name} run: run chiron profile again"
-            raise ChironError("no-trace", f"{message}, with a payload that has", path="payloads")
+            message = f"no payload runs a task of {job.workflow.name}: add a payload that does, "
+            raise ChironError("no-trace", f"{message}and run chiron profile again", path="payloads")
         # With conflicts, the search places all functions, and has no bound.
         strict = bool(job.conflicts.process or job.conflicts.together)
         return [
