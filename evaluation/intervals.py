@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from chiron.workflow.documents import Document
 
-#: The values of one variant: those of round 0, of round 1, and so on.
+#: The values of one variant, by round.
 Rounds = Sequence[Sequence[float]]
 Statistic = Callable[[Sequence[float]], float]
 

@@ -1,6 +1,6 @@
 """Compares profiles of functions whose behaviour is known with the truth, and with each other.
 
-The functions compute for a fixed CPU time of their thread, which does not depend on the machine or
+The functions compute for a fixed CPU time of their thread: it does not depend on the machine or
 its load. When they block, they wait for something outside the function.
 """
 
@@ -159,8 +159,8 @@ class ProfilerReport(Measured):
     """The accuracy and the stability of profiles.
 
     ``seconds`` is the duration of profiling all known functions, deployment included.
-    ``repeated_ms`` has the latencies of one function in several profiles in a row, converted to
-    the same speed of the machine.
+    ``repeated_ms`` has the latencies of the function `repeated` in successive profiles, converted
+    to the same speed of the machine.
     """
 
     seconds: float

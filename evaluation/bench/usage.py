@@ -54,8 +54,8 @@ class Around(NamedTuple):
 def meter(names: Sequence[str], gateway_url: str) -> Sandboxes | None:
     """Return the meter of the functions `names` behind `gateway_url`.
 
-    None if a process is not visible here, as on another machine or of another user, or if a
-    function has several replicas.
+    None if a process is not visible here: it may be on another machine or of another user. None
+    also if a function has several replicas.
     """
     try:
         return Sandboxes(tuple(find_sandbox(name, gateway_url).pid for name in names))

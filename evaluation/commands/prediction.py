@@ -264,8 +264,8 @@ def measure_rows(
 ) -> None:
     """Profile every workflow, and store measured rows of `plans` plans per mechanism in `path`.
 
-    Rows in `path` are not measured again. Workflows and mechanisms take turns, a batch each, so
-    that a stopped run has rows of all, and a slow hour affects all alike. An error of a workflow
+    Rows in `path` are not measured again. Workflows and mechanisms take turns, a batch each.
+    So a stopped run has rows of all, and a slow hour affects all alike. An error of a workflow
     stops that workflow only, and is added to `faults`.
 
     Raises ``other-run`` if `path` has rows of other settings, another machine or another gateway,

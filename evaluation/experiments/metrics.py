@@ -136,7 +136,7 @@ def _best(recorded: Recorded) -> dict[str, list[ClosedSample]]:
 
 
 def _most(rounds: Sequence[Closed]) -> list[ClosedSample]:
-    """Return the samples, one a round, of the number of clients with the highest throughput.
+    """Return the samples of all rounds at the number of clients with the highest throughput.
 
     A number of clients is left out if any of its windows has too few requests for a figure.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from chiron.scheduler.prices import PAPER_GHZ, USD_PER_GB_S, USD_PER_GHZ_S
 from chiron.workflow.documents import read_json
 
-#: The price of a state transition of AWS Step Functions, which one-to-one pays in addition (§6.2).
+#: The price of a state transition of AWS Step Functions, an extra cost of one-to-one (§6.2).
 USD_PER_TRANSITION = 0.000025
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
 #: Our variants, and the paper's names of systems of the same kind.

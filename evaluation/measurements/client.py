@@ -1,7 +1,7 @@
 """The load client of all planners, in one thread: makes a request's calls along its route.
 
 Load generators such as vegeta, k6, wrk and hey call one URL. With planner one-to-one, a request has
-a call for each task of the workflow, and all planners have to be measured with the same client.
+a call for each task of the workflow. All planners have to be measured with the same client.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Measurements stop after their time limit. The set-up of a workflow is proportional to its functions;
 it was timed on two cores at 2.1 GHz, and takes longer on a slower machine. After the first round of
-a measurement, its duration is known, and the rest of the time is reported with the rounds left.
+a measurement, its duration is known. From then on, the remaining time is reported with each round.
 """
 
 from __future__ import annotations

@@ -101,8 +101,8 @@ async def closed_loop(client: Client, clients: int, seconds: float, most_s: floa
 class OpenSample(Document):
     """The answers of one variant to requests that arrived at the rate `per_s`.
 
-    A latency counts from the time at which the request was due, not from its sending, so that a
-    client that falls behind hides nothing.
+    A latency counts from the time at which the request was due, not from its sending. So a client
+    that falls behind hides nothing.
     """
 
     per_s: float

@@ -53,7 +53,7 @@ class Gain(NamedTuple):
 
     @property
     def sentences(self) -> Iterator[str]:
-        """The advice, the prediction, the certainty and what limits it."""
+        """The advice, the prediction, and the certainty with its limiting factor."""
         yield self._advice
         yield from _predicted(self.after)
         requests = self.before.details["requests"] + self.after.details["requests"]
