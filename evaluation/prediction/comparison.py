@@ -36,7 +36,7 @@ class MeasuredWorkflow(Document):
     errors_at_speed: ErrorSummary
     #: Errors against the 95th percentile of all requests.
     p95_errors: ErrorSummary
-    #: As in `Distribution`.
+    #: The mean difference of two deployments of one plan; None if no plan was deployed twice.
     noise: float | None
     #: The share of medians within the predicted range, and the mean of its half-widths relative to
     #: the prediction.

@@ -178,8 +178,8 @@ def keep_workflow(
 def read_rows(path: Path) -> tuple[Platform, list[StoredWorkflow]]:
     """Return the platform and all workflows of the folder at `path`, sorted by name.
 
-    Raises ``missing-file`` if it has no rows, ``bad-json`` or ``bad-document`` with file, line and
-    path, and the errors of plans of other tasks and of functions without profile.
+    Raises ``missing-file`` without rows, and ``bad-json`` or ``bad-document`` with file, line and
+    path. Plans of other tasks and functions without profile also raise.
     """
     platform = read_document(Platform, path / PLATFORM_FILE, "platform")
     files = sorted(path.glob("*" + _ROWS))

@@ -360,8 +360,8 @@ def measure_runtime(
     Requests bypass the embedded gateway of `launcher` and go straight to its processes. Only the
     figures about the gateway's hop include that hop.
 
-    Raises ``wrong-output`` if an answer differs from the reference executor's, ``not-local`` if the
-    gateway's functions are not processes of this machine.
+    Raises ``wrong-output`` if an answer differs from the reference executor's. Raises ``not-local``
+    if the gateway's functions are not processes of this machine.
     """
     found: list[Figure] = []
     for part in parts:

@@ -64,8 +64,7 @@ class _Held(NamedTuple):
 
     @property
     def timed(self) -> list[Window]:
-        """All windows but the last: no events follow it, so its newest event does not tell its
-        end."""
+        """All windows but the last, whose end is unknown as no events follow it."""
         return sorted(self.windows, key=lambda window: window.newest)[:-1]
 
     @property
@@ -150,7 +149,7 @@ def measure_events(
 ) -> tuple[Figure, ...]:
     """Return the figures of a rate that is held for `seconds`, in one process of one wrap.
 
-    With `durable` the Redis of `launcher` stores its buckets, and its process is killed once a
+    With `durable` the Redis of `launcher` stores its buckets. Its process is then killed once a
     minute, or once in the middle of a shorter run.
 
     Raises ``too-slow`` if even the lowest rate exceeds the bound.

@@ -151,7 +151,7 @@ _SOURCES = {"chiron-evaluate-noop": noop, "chiron-evaluate-give": handing}
 
 
 def wrap_shapes() -> list[Shape]:
-    """Return a plan of one wrap for each request: traces of 100 MB must not slow other requests."""
+    """Return a plan of one wrap for each request: remains of 100 MB would slow other requests."""
     return [
         shape(
             f"others-{number}",

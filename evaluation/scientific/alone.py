@@ -53,7 +53,7 @@ class Turn(Document):
 
 
 class Plans(Document):
-    """The plans of one workflow by the labels of their variants, and lower bounds of a request.
+    """The plans of one workflow by label of the variant, and reference figures of a request.
 
     The functions of the same names in `variants` define the figures. ``between_bytes`` is by
     variant.

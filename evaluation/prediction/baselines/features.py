@@ -243,8 +243,8 @@ class Graph:
 def plan_graph(sample: Sample) -> Graph:
     """Return the graph of `sample`; node 0 is the workflow.
 
-    A node's features are its kind, its place among its siblings, the numbers of its children and
-    CPUs, whether it is in a remote wrap and on a pool, and for a task its function's features.
+    A node has its kind, its place among its siblings, the numbers of its children and CPUs, and
+    flags for a pool and a remote wrap. A task node also has its function's features.
     """
     graph = Graph()
     pool = float(mechanism_of(sample.mechanism).lasting)
