@@ -1,7 +1,7 @@
 """The functions' client of the store: Redis over connections that stay open.
 
 REDIS_URL is `redis://...` or `function:NAME`. The supporting function NAME of the same gateway
-starts a Redis on this machine (server.py). Each round trip to the store is delayed by
+starts that Redis on this machine (server.py). Each round trip to it is then delayed by
 STORE_DELAY_MS (default 0), to imitate another machine.
 """
 
