@@ -91,7 +91,7 @@ def predict_held_out(
 def choose(baseline: Baseline, samples: Sequence[Sample]) -> Candidate:
     """Return the settings with the smallest error on inner folds of `samples`; first of equals.
 
-    The folds hold out workflows if there are several, as the next workflow is new; else structures.
+    The folds hold out workflows if several, as a user's next workflow is new; else structures.
     """
     held_out: HeldOut = "workflow" if len(groups(samples, "workflow")) > 1 else "structure"
     if len(baseline.candidates) == 1 or len(groups(samples, held_out)) < 2:
