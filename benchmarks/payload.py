@@ -1,4 +1,4 @@
-"""Makes the request of a benchmark in a size: test, small (its payload.json) or large.
+"""Generates the request of a benchmark in a size: test, small (its payload.json) or large.
 
 The same size always gives the same bytes:
 
@@ -17,8 +17,8 @@ SIZES = ("test", "small", "large")
 
 
 def payload_text(name: str, size: str) -> str:
-    """Return the request of benchmark `name` in `size`, as its payload.json has it."""
-    # Folders of benchmarks are no packages: their names have hyphens.
+    """Return the request of benchmark `name` in `size`, in the format of payload.json."""
+    # Folders of benchmarks are not packages: their names have hyphens.
     package = ModuleType(f"benchmark_{name.replace('-', '_')}")
     package.__path__ = [str(HERE / name)]
     sys.modules[package.__name__] = package

@@ -1,4 +1,4 @@
-"""How fast the dashboard is in Chromium: first paint, a plan for another SLO, 1,000 tasks."""
+"""Measures the dashboard in Chromium: first paint, plans of two workflows, one of 1,000 tasks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from chiron.workflow.errors import ChironError
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-#: Tasks of the large workflow, all but two beside each other, and the functions that they call.
+#: Tasks of the large workflow, all but two of them parallel, and functions that they call.
 TASKS, _FUNCTIONS = 1000, 10
-#: What each of these functions computes for, in milliseconds.
+#: CPU time of each of these functions, in milliseconds.
 _COMPUTES_MS = 3.0
 _BOUND_MS = 120_000
 _FILES, _NOW = "#files", "performance.now()"
-#: Since the page began: when the browser first painted some of it.
+#: Returns the time of the first contentful paint, in milliseconds since navigation.
 _PAINTED = """() => new Promise(done => new PerformanceObserver(list => {
     const paint = list.getEntries().find(entry => entry.name === "first-contentful-paint");
     if (paint) done(paint.startTime);
 }).observe({type: "paint", buffered: true}))"""
-#: Moves the slider; how long it takes until the plan for that is painted.
+#: Moves the slider to an SLO; returns the milliseconds until its plan is painted.
 _MOVE = """value => new Promise(done => {
     const slider = document.getElementById("slo"), shown = document.getElementById("summary");
     const began = performance.now();
@@ -41,18 +41,18 @@ _MOVE = """value => new Promise(done => {
     slider.dispatchEvent(new Event("input", {bubbles: true}));
 })"""
 _DRAWN = "count => document.getElementById('graph')._cyreg?.cy.nodes().length === count"
-#: What is dropped: documents by the names of their files without ``.json``.
+#: The documents to open in the dashboard, by the names of their files without ``.json``.
 Documents = Mapping[str, Any]
 
 
 def measure_dashboard(
     url: str, small: Documents, tasks: int, rounds: int, tell: Callable[[str], None]
 ) -> tuple[Figure, ...]:
-    """Load the dashboard at `url` so often, then plan for as many SLOs, at `url`.
+    """Load the dashboard at `url` `rounds` times, then plan for `rounds` SLOs.
 
-    Planned are `small`, which has so many `tasks`, and a workflow of `TASKS`.
+    It plans the workflow `small` of `tasks` tasks, and then a workflow of `TASKS`.
 
-    Raises ``no-browser`` where there is no Playwright or no Chromium.
+    Raises ``no-browser`` if Playwright or Chromium is missing.
     """
     with _chromium() as browser:
         tell(f"loading the page {rounds} times")
@@ -64,7 +64,7 @@ def measure_dashboard(
 
 
 def large(platform: Any) -> Documents:
-    """A workflow of `TASKS` tasks with its profile: one before and one after all the others."""
+    """Return a workflow of `TASKS` tasks and its profile: all tasks but two are parallel."""
     middle = [f"t{number}" for number in range(1, TASKS - 1)]
     names = ["first", *middle, "last"]
     tasks = {name: f"f{number % _FUNCTIONS}" for number, name in enumerate(names)}
@@ -86,7 +86,7 @@ def _chromium() -> Iterator[Browser]:
         raise ChironError("no-browser", f"needs {lacking.name}: {extra_line(lacking.extra)}")
     if program is None:
         raise ChironError("no-browser", "needs Chromium: apt-get install chromium")
-    from playwright.sync_api import sync_playwright  # loaded on use: only this needs it
+    from playwright.sync_api import sync_playwright  # loaded on use: nothing else needs it
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -97,7 +97,7 @@ def _chromium() -> Iterator[Browser]:
 def _first_paint(browser: Browser, url: str, loads: int) -> Iterator[Figure]:
     painted, there = [], []
     for _ in range(loads):
-        page = browser.new_page()  # with a cache of its own, which is empty
+        page = browser.new_page()  # in a new context, with an empty cache
         page.goto(url)
         page.wait_for_selector(_FILES)
         there.append(page.evaluate(_NOW))
@@ -118,7 +118,7 @@ def _workflow(
     drawn = page.evaluate(_NOW) - began
     page.wait_for_selector("#verdict")
     planned = page.evaluate(_NOW) - began
-    page.wait_for_selector("#front-table tbody tr")  # which is looked for beside it
+    page.wait_for_selector("#front-table tbody tr")  # computed beside the plan
     most_ms = page.evaluate("Number(document.getElementById('slo').max)")
     slos = (round(most_ms * (number + 1) / (moves + 1), 1) for number in range(moves))
     moved = [page.evaluate(_MOVE, slo) for slo in slos]
@@ -129,7 +129,7 @@ def _workflow(
 
 
 def _drop(page: Page, documents: Documents) -> float:
-    """Choose files in the browser's dialog; returns when, by the page's clock."""
+    """Choose `documents` in the page's file dialog; return the time by the page's clock."""
     with page.expect_file_chooser() as dialog:
         page.locator("[data-choose=files]").click()
     files: list[Any] = [

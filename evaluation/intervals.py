@@ -1,7 +1,7 @@
-"""Estimates with confidence intervals from measurements that were taken in rounds.
+"""Estimates with confidence intervals from measurements in rounds.
 
-What is measured in one round shares the machine's state of that moment, so it is rounds that are
-resampled (block bootstrap), and two variants are compared in the same rounds (paired).
+All values of a round share the machine's state of that moment. Therefore rounds are resampled
+(block bootstrap), and two variants are compared in the same rounds (paired).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 
 from chiron.workflow.documents import Document
 
-#: The values of one variant: those of round 0, of round 1, and so on.
+#: The values of one variant, by round.
 Rounds = Sequence[Sequence[float]]
 Statistic = Callable[[Sequence[float]], float]
 
-#: Share of such intervals that hold the true value.
+#: The share of intervals that contain the true value.
 CONFIDENCE = 0.95
 RESAMPLES = 400
 _SEED = 20230501
@@ -31,22 +31,22 @@ class Interval(Document):
     high: float
 
     def excludes(self, value: float) -> bool:
-        """Whether `value` is outside the interval."""
+        """Return whether `value` is outside the interval."""
         return not self.low <= value <= self.high
 
 
 def estimate(rounds: Rounds, statistic: Statistic = statistics.median) -> Interval:
-    """`statistic` of all values of `rounds`, at least one, and its interval."""
+    """Return `statistic` of all values of `rounds`, at least one, with its interval."""
     return _bootstrap(len(rounds), lambda picked: statistic(_pooled(rounds, picked)))
 
 
 def ratio(
     above: Rounds, below: Rounds, statistic: Statistic = statistics.median
 ) -> Interval | None:
-    """How `statistic` of `above` relates to that of `below`, both resampled in the same rounds.
+    """Return `statistic` of `above` divided by that of `below`, resampled in the same rounds.
 
-    Rounds that only one of them has are left out. None where either is 0, such as CPU time below
-    what the kernel counts: there is nothing to be said of it.
+    Rounds that only one of them has are left out. Returns None if either statistic is 0, such as
+    CPU time below the kernel's resolution.
     """
     count = min(len(above), len(below))
 
@@ -59,7 +59,7 @@ def ratio(
 
 
 def share(hits: int, count: int) -> Interval:
-    """The share of `hits` among `count` trials, with Wilson's interval.
+    """Return the share of `hits` among `count` trials, with Wilson's interval.
 
     Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference
     (1927).
@@ -72,7 +72,7 @@ def share(hits: int, count: int) -> Interval:
 
 
 def product_mean(ratios: Sequence[float]) -> float:
-    """The geometric mean, which treats a ratio and its inverse alike."""
+    """Return the geometric mean, which treats a ratio and its inverse alike."""
     return math.exp(statistics.fmean(math.log(each) for each in ratios))
 
 
@@ -81,7 +81,7 @@ def _pooled(rounds: Rounds, picked: Sequence[int]) -> list[float]:
 
 
 def _bootstrap(count: int, of: Callable[[Sequence[int]], float]) -> Interval:
-    """`of` all rounds and, by the percentile bootstrap, its interval; the same for equal input.
+    """Return `of` all rounds with its percentile bootstrap interval; equal input, equal result.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13.
     """

@@ -1,4 +1,4 @@
-"""What of a run is left out where a library is missing, and the line that brings it."""
+"""The optional libraries of a run: the parts left out without them, and how to install them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PICTURES = "pictures"
 
 
 class Library(NamedTuple):
-    """A library that only some of a run needs: its module, its name, chiron's extra that has it."""
+    """A library that only parts of a run need: its module, its name, and the extra that has it."""
 
     module: str
     name: str
@@ -33,13 +33,13 @@ _NEEDED = {
 
 
 def missing(part: str) -> Library | None:
-    """The library that `part` of a run needs and that is not installed."""
+    """Return the library that `part` of a run needs, if it is not installed."""
     library = _NEEDED[part]
     return library if find_spec(library.module) is None else None
 
 
 def left_out(parts: Iterable[str]) -> list[str]:
-    """A line for every extra that would bring some of `parts`."""
+    """Return a line for each extra that some of `parts` lack, with its installation."""
     lacking: dict[str, list[str]] = {}
     for part in parts:
         if library := missing(part):

@@ -1,7 +1,7 @@
-"""Profiles of functions of which is known what they do, held against that and each other.
+"""Compares profiles of functions whose behaviour is known with the truth, and with each other.
 
-Computing is measured out in CPU time of the thread, so that it is the same amount on any machine,
-however busy. What they wait for answers from outside of the function.
+The functions compute for a fixed CPU time of their thread: it does not depend on the machine or
+its load. When they block, they wait for something outside the function.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ threading.Thread(target=answer_late, args=[far], daemon=True).start()
 
 @dataclass(frozen=True)
 class Known:
-    """A function and what it does.
+    """A function whose behaviour is known.
 
-    ``body`` has the handler's lines, with the names of `_PARTS`; ``truth_ms`` how long it does each
-    kind of thing, ``free`` is ``native`` or ``block``. Where only one is named, that is all it
-    does, and how long it takes is the machine's.
+    ``body`` has the lines of its handler, which may use the names of `_PARTS`. ``truth_ms`` has the
+    duration of each kind of period; ``free`` is ``native`` and ``block`` together. If there is only
+    one kind, the function does nothing else, and its real duration depends on the machine.
     """
 
     body: str
@@ -93,7 +93,7 @@ class Known:
 
     @property
     def truth(self) -> dict[str, float]:
-        """The shares of its kinds in all it does."""
+        """The share of each kind in the function's time."""
         whole = sum(self.truth_ms.values())
         return {kind: duration / whole for kind, duration in self.truth_ms.items()}
 
@@ -125,18 +125,18 @@ KNOWN: dict[str, Known] = {
     "native-threads": Known("together((derive, 60_000), (derive, 60_000))", {"native": 30}),
     "waiting-threads": Known("together((time.sleep, 0.02), (time.sleep, 0.03))", {"block": 30}),
 }
-#: The function that is profiled several times in a row; all that it does gets slower when the
-#: machine does.
+#: The function that is profiled several times in a row; all its time scales with the speed of the
+#: machine.
 REPEATED = "pbkdf2"
 
 
 class Checked(Document):
-    """One known function.
+    """The profile of a known function, compared with the truth.
 
-    ``truth`` and ``found`` are shares of its kinds, ``free`` is ``native`` and ``block`` together.
-    ``untraced_`` is of runs without any tracing beside those of the profile, with their quartiles;
-    ``latency_error`` is how much longer the profile's runs took than those right beside them, as a
-    share: the median of the pairs, and its quartiles.
+    ``truth`` and ``found`` are the shares of its kinds; ``free`` is ``native`` and ``block``
+    together. ``untraced_ms`` is the median latency of other untraced runs, right after the runs of
+    the profile; ``untraced_spread_ms`` has the quartiles. ``latency_error`` is the relative excess
+    of a profile's run over the run after it: the median of the pairs, with its quartiles.
     """
 
     function: str
@@ -156,11 +156,11 @@ class Checked(Document):
 
 
 class ProfilerReport(Measured):
-    """How right and how stable profiles are.
+    """The accuracy and the stability of profiles.
 
-    ``seconds`` is how long profiling all the known functions took, deploying included;
-    ``repeated_ms`` are latencies of one function in profiles that were taken in a row, at one speed
-    of the machine.
+    ``seconds`` is the duration of profiling all known functions, deployment included.
+    ``repeated_ms`` has the latencies of the function `repeated` in successive profiles, converted
+    to the same speed of the machine.
     """
 
     seconds: float
@@ -170,13 +170,13 @@ class ProfilerReport(Measured):
 
     @property
     def repeated_range(self) -> float:
-        """By how much the largest of them is above the smallest."""
+        """The relative excess of the largest repeated latency over the smallest."""
         return max(self.repeated_ms) / min(self.repeated_ms) - 1
 
 
 @dataclass
 class _Beside:
-    """Runs every function once more after each of its untraced runs, in pairs."""
+    """Runs the function again after each untraced run of its profile; stores pairs of latencies."""
 
     pairs: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -198,10 +198,10 @@ def check_profiler(
     progress: Progress,
     probe_alone: bool = False,
 ) -> ProfilerReport:
-    """Profile every known function and compare; then one of them `repeats` times.
+    """Profile every known function and compare; then profile `REPEATED` `repeats` times.
 
-    `samples` are untraced runs of each function, at least, and as many beside them; `probe_alone`
-    makes do without strace. The report names `machine` and `command`.
+    Each function has about `samples` untraced runs, and as many runs beside them. With
+    `probe_alone`, strace may be missing. The report names `machine` and `command`.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-known-") as scratch:
         folder = write_known(Path(scratch) / "known")
@@ -230,9 +230,9 @@ def check_profiler(
 
 
 def checked(name: str, function: FunctionProfile, pairs: Sequence[tuple[float, float]]) -> Checked:
-    """The known function `name` beside its profile.
+    """Compare the profile `function` of the known function `name` with the truth.
 
-    `pairs` are latencies of a run of the profile and of the run right beside it.
+    `pairs` has the latencies of each untraced run of the profile and of the run right after it.
     """
     low, middle, high = _quartiles([beside for _, beside in pairs], 3)
     low_error, error, high_error = _quartiles([run / beside - 1 for run, beside in pairs], 4)
@@ -258,7 +258,7 @@ def _quartiles(values: Sequence[float], digits: int) -> Iterator[float]:
 
 
 def write_known(path: Path, names: tuple[str, ...] = tuple(KNOWN)) -> WorkflowFolder:
-    """A workflow folder at `path` with those known functions, side by side."""
+    """Write a workflow folder to `path`, whose parallel tasks are the known functions `names`."""
     code = {}
     for name in names:
         lines = "\n".join(f"    {line}" for line in KNOWN[name].body.splitlines())

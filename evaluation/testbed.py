@@ -1,4 +1,4 @@
-"""Reads a published testbed: profiles, workflows, and measured deployments as one wrap each."""
+"""Reads a published testbed: profiles, workflows, and measured deployments, each as one wrap."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Milliseconds, Period, PeriodKind, Profile
 
-#: The constants of the published testbed; `docs/prediction.md` says where each comes from.
+#: The constants of the published testbed; `docs/prediction.md` has the source of each.
 PLATFORM = Path(__file__).parent / "data" / "testbed_platform.json"
 
-#: Functions that compute with the GIL released, which a trace of system calls cannot see.
+#: Functions that compute with the GIL released: a trace of system calls does not show this.
 _NATIVE = ("pbkdf2",)
-#: Gaps that are shorter are rounding.
+#: The shortest gap between blocks that is not a rounding error.
 _SHORTEST_MS = 1e-6
 
 
@@ -37,14 +37,14 @@ class _Function(Document):
 
 
 class MeasuredRow(Document):
-    """One deployment: the tasks of every process of every stage, measured and as published."""
+    """One deployment: the tasks by stage and process, the measured and the published prediction."""
 
     stages: tuple[tuple[tuple[str, ...], ...], ...]
     measured_ms: Annotated[float, Field(gt=0)]
     artifact_predicted_ms: Milliseconds
 
     def plan(self, workflow: Workflow, cpus: int) -> Plan:
-        """The deployment as a plan of one wrap, which forked further processes in every stage."""
+        """Return the deployment as a plan of one wrap, which forks processes in every stage."""
         main = tuple(task for stage in self.stages for task in stage[0])
         wrap = Wrap(
             name="wrap1",
@@ -66,12 +66,12 @@ class MeasuredRow(Document):
 
 
 def read_platform() -> Platform:
-    """The constants of the published testbed."""
+    """Return the constants of the published testbed."""
     return read_document(Platform, PLATFORM, "platform")
 
 
 def read_profile(folder: Path) -> Profile:
-    """The profiles of all functions in ``profiles.json``."""
+    """Return the profiles of all functions in ``profiles.json`` of `folder`."""
     path = folder / "profiles.json"
     known = read_json(path, "profiles")
     if not isinstance(known, dict):
@@ -86,9 +86,9 @@ def read_profile(folder: Path) -> Profile:
 
 
 def read_measured(folder: Path) -> Iterator[tuple[str, Workflow, list[MeasuredRow]]]:
-    """The name of every workflow that was measured, the workflow, and its rows.
+    """Yield the name of every measured workflow, the workflow, and its rows.
 
-    Raises ``missing-file`` where nothing was measured or its workflow is missing.
+    Raises ``missing-file`` if nothing was measured, or a workflow's file is missing.
     """
     files = sorted(folder.glob("*.measured.jsonl"))
     if not files:
@@ -111,7 +111,7 @@ def _profile(function: _Function, computing: PeriodKind) -> FunctionProfile:
 
 
 def _periods(function: _Function, computing: PeriodKind) -> Iterator[Period]:
-    """Blocks, cut where they overlap, and computing between them."""
+    """Yield the blocks, without their overlaps, and the computing between them."""
     end_ms = 0.0
     for block in function.block_periods:
         start_ms = max(end_ms, min(block.start_ms, function.latency_ms))

@@ -1,6 +1,6 @@
-"""Makes the request of the workflow: events of advertisements.
+"""Generates the request of the workflow: events of advertisements.
 
-The same number of events is always the same events.
+An equal number of events always gives the same events.
 """
 
 from random import Random

@@ -1,4 +1,4 @@
-"""Makes the request of the workflow, which is finra's."""
+"""Generates the request of the workflow: the same as finra's."""
 
 from pathlib import Path
 from runpy import run_path

@@ -1,6 +1,6 @@
-"""Makes the request of the workflow: a portfolio of trades, a few of them faulty.
+"""Generates the request of the workflow: a portfolio of trades, some of them faulty.
 
-The same number of trades always gives the same portfolio.
+An equal number of trades always gives the same portfolio.
 """
 
 from importlib.util import module_from_spec, spec_from_file_location
@@ -27,7 +27,7 @@ TRADES = {"test": 50, "small": 300, "large": 3000}
 
 
 def quotes() -> dict[str, int]:
-    """Return what the market data service answers, in cents."""
+    """Return the quotes of the market data service, in cents."""
     path = HERE / "functions" / "finra-quotes" / "handler.py"
     spec = spec_from_file_location("finra_quotes", path)
     if spec is None or spec.loader is None:

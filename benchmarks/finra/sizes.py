@@ -38,7 +38,7 @@ def write_sized(parallel: int, folder: Path) -> None:
 
     Raises:
         ValueError: `parallel` is too small.
-        FileExistsError: `folder` is there and not empty.
+        FileExistsError: `folder` exists and is not empty.
     """
     workflow = sized_workflow(json.loads((HERE / "workflow.json").read_text()), parallel)
     if folder.exists() and any(folder.iterdir()):
@@ -51,7 +51,7 @@ def write_sized(parallel: int, folder: Path) -> None:
 
 
 def main() -> None:
-    """Run the command; exit status 2 where its arguments cannot be followed."""
+    """Run the command; wrong arguments give exit status 2."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("parallel", type=int, help="tasks in parallel, at least 5")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")

@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: a picture of a person, blood and a sign that offers weapons.
+"""Generates the request of the workflow: a picture of a person, blood and a sign about weapons.
 
 The same size always gives the same picture.
 """
@@ -11,10 +11,10 @@ from .shared.picture import Picture, encode
 
 SIZES = {"test": (96, 64), "small": (160, 120), "large": (320, 240)}
 SKIN, BLOOD, PLATE, INK = (205, 150, 120), (175, 25, 30), (24, 28, 36), (245, 245, 240)
-NOISE = 8  # that a colour may be lighter
+NOISE = 8  # a colour is lighter by less than this
 SIGN_PERCENT = 42  # of the height, at the bottom
 DROPS = 60
-SPOTTED, SCRATCHED = 0.15, 0.16  # the share of letters with one wrong pixel, and without a row
+SPOTTED, SCRATCHED = 0.15, 0.16  # share of letters with a wrong pixel, and with rows missing
 TEXT = (
     "VERKAUFE ALTE WAFFEN UND SCHARFE MESSER JEDEN ABEND IM HAFEN NEBEN DEM MARKT NUR BAR BITTE "
     "ALLEIN KOMMEN HEUTE FRISCHE BLUMEN UND KUCHEN IM GROSSEN GARTEN HINTER DEM BAHNHOF KINDER "
@@ -25,10 +25,10 @@ TEXT = (
 
 
 class Canvas:
-    """A picture to paint on; places are shares of its width or height where it says so."""
+    """A picture to paint on; positions and sizes are in pixels."""
 
     def __init__(self, width: int, height: int) -> None:
-        """Begin with a sky above a meadow."""
+        """Paint a sky above a meadow."""
         self.width, self.height = width, height
         self.colours = [
             (70 + 40 * y // height, 120 + 30 * y // height, 170 - 80 * y // height)
@@ -37,21 +37,21 @@ class Canvas:
         ]
 
     def dot(self, x: int, y: int, colour: tuple[int, int, int]) -> None:
-        """Paint a pixel, if the picture has it."""
+        """Paint a pixel, if it is inside the picture."""
         if 0 <= x < self.width and 0 <= y < self.height:
             self.colours[y * self.width + x] = colour
 
     def ellipse(
         self, x: float, y: float, wide: float, high: float, colour: tuple[int, int, int]
     ) -> None:
-        """Paint an ellipse around (x, y) with these radii, all in pixels."""
+        """Paint an ellipse around (x, y) with the radii `wide` and `high`."""
         for row in range(int(y - high), int(y + high) + 1):
             for column in range(int(x - wide), int(x + wide) + 1):
                 if ((column - x) / wide) ** 2 + ((row - y) / high) ** 2 <= 1:
                     self.dot(column, row, colour)
 
     def picture(self, random: Random) -> Picture:
-        """Return what is painted, with noise."""
+        """Return the painted picture with noise."""
         flat = [value for colour in self.colours for value in colour]
         noise = random.randbytes(len(flat))
         pixels = bytes(v + n % NOISE for v, n in zip(flat, noise, strict=True))
@@ -59,7 +59,7 @@ class Canvas:
 
 
 def lines_of(width: int, count: int) -> list[str]:
-    """Return the text in `count` lines of at most `width` letters, as far as it goes."""
+    """Return the first `count` lines of the text, of at most `width` letters each."""
     lines = [""]
     for word in TEXT.split():
         if len(lines[-1]) + len(word) >= width:

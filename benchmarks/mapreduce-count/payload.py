@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: how much there is, for how many mappers and reducers."""
+"""Generates the request of the workflow: megabytes, and numbers of mappers and reducers."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""The generated data set: users, movies with their cast, and the reviews that are there already.
+"""The generated data set: users, movies with their cast, and earlier reviews.
 
-It is the same wherever it is made. The functions only read it; what they write has other keys.
+It is the same on every machine. The functions only read it; they write to other keys.
 """
 
 import json
@@ -33,12 +33,12 @@ def title(movie: int) -> str:
 
 
 def cast_size(movie: int) -> int:
-    """Return how many actors a movie has: 1 to 20, the more the higher its number."""
+    """Return the number of a movie's actors: 1 to 20, growing with the movie's number."""
     return 1 + 20 * movie // MOVIES
 
 
 def review(owner: str, number: int, random: Random) -> dict[str, Any]:
-    """Return review `number` of an owner's, a user or a movie; 0 is the latest."""
+    """Return review `number` of an owner (a user or a movie); 0 is the latest."""
     return {
         "review_id": f"archive-{owner}-{number}",
         "rating": random.randrange(11),
@@ -48,7 +48,7 @@ def review(owner: str, number: int, random: Random) -> dict[str, Any]:
 
 
 def reviews(owner: str, count: int, random: Random) -> Iterator[tuple[str | int, ...]]:
-    """Yield the commands that give an owner that many reviews."""
+    """Yield the Redis commands that write `count` reviews of an owner."""
     made = [review(owner, number, random) for number in range(count)]
     yield "DEL", f"{PREFIX}reviews-of:{owner}"
     yield "RPUSH", f"{PREFIX}reviews-of:{owner}", *(review["review_id"] for review in made)
@@ -57,7 +57,7 @@ def reviews(owner: str, count: int, random: Random) -> Iterator[tuple[str | int,
 
 
 def commands() -> Iterator[tuple[str | int, ...]]:
-    """Yield the Redis commands that make the data set."""
+    """Yield the Redis commands that write the data set."""
     random = Random(SEED)  # noqa: S311 - a data set that can be made again, not a secret
     for user in range(USERS):
         ident = FIRST_ID + user

@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: a review of a movie with few or many actors."""
+"""Generates the request of the workflow: a review of a movie with few or many actors."""
 
 from random import Random
 from typing import Any

@@ -1,6 +1,6 @@
-"""Makes the request of the workflow: an order of some lines.
+"""Generates the request of the workflow: an order of some lines.
 
-The same number of lines always gives the same order.
+An equal number of lines always gives the same order.
 """
 
 from random import Random
@@ -17,7 +17,7 @@ def article(random: Random) -> str:
 
 
 def order(lines: int) -> dict[str, Any]:
-    """Return an order with that many lines, which is right and whose buyer pays."""
+    """Return a valid order of `lines` lines, whose buyer is no debtor."""
     random = Random(lines)  # noqa: S311 - a data set that can be made again, not a secret
     return {
         "id": f"A{lines:03}",

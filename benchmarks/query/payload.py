@@ -1,6 +1,6 @@
-"""Makes the request of the workflow: questions about stations.
+"""Generates the request of the workflow: questions about stations.
 
-The same number of questions is always the same questions.
+An equal number of questions always gives the same questions.
 """
 
 from random import Random

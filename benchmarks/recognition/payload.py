@@ -1,9 +1,9 @@
-"""Makes the request of the workflow: how many pictures, on how many sheets, and how clear."""
+"""Generates the request of the workflow: megabytes of pictures, sheets, and noise."""
 
 from typing import Any
 
 SIZES = {"test": (0.1, 2), "small": (1, 4), "large": (16, 16)}
-NOISE = 60  # that a cell may be lighter or darker by, of 255
+NOISE = 60  # the most that a cell is lighter or darker, of 255
 
 
 def payload(size: str) -> dict[str, Any]:

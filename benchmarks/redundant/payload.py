@@ -1,6 +1,6 @@
-"""Makes the request of the workflow: words, and how long each replica takes to answer.
+"""Generates the request of the workflow: words, and the delay of each replica.
 
-The same number of words is always the same words.
+An equal number of words always gives the same words.
 """
 
 from random import Random

@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: slapp's, but for the Fibonacci numbers."""
+"""Generates the request of the workflow: slapp's, with other Fibonacci numbers."""
 
 from pathlib import Path
 from runpy import run_path

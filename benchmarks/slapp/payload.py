@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: how much each function is to do."""
+"""Generates the request of the workflow: the amount of work of each function."""
 
 from typing import Any
 

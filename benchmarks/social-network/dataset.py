@@ -1,6 +1,6 @@
-"""The generated data set: users, who follows whom, and the posts that are there already.
+"""The generated data set: users, their followers, and earlier posts.
 
-It is the same wherever it is made. The functions only read it; what they write has other keys.
+It is the same on every machine. The functions only read it; they write to other keys.
 """
 
 import json
@@ -22,12 +22,12 @@ WORDS = ("after", "again", "bread", "bridge", "cat", "coffee", "evening", "found
 
 
 def name(user: int) -> str:
-    """Return the name of the user with that rank, 0 for the most popular one."""
+    """Return the name of the user with that rank; rank 0 is the most popular."""
     return f"user_{user:03}"
 
 
 def followers(user: int) -> list[int]:
-    """Return the ids of a user's followers: the more popular, the more (Zipf's law)."""
+    """Return the ids of a user's followers; their number follows Zipf's law by rank."""
     random = Random(SEED + user)  # noqa: S311 - a data set that can be made again, not a secret
     others = [other for other in range(USERS) if other != user]
     count = 1 + MOST_FOLLOWERS // (user + 1)
@@ -45,7 +45,7 @@ def post(user: int, number: int, random: Random) -> dict[str, Any]:
 
 
 def commands() -> Iterator[tuple[str | int, ...]]:
-    """Yield the Redis commands that make the data set."""
+    """Yield the Redis commands that write the data set."""
     for user in range(USERS):
         ident, random = FIRST_ID + user, Random(SEED * USERS + user)  # noqa: S311 - as above
         posts = [post(user, number, random) for number in range(POSTS_PER_USER)]

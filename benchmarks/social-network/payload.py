@@ -1,11 +1,11 @@
-"""Makes the request of the workflow: a post by a user with few or many followers."""
+"""Generates the request of the workflow: a post by a user with few or many followers."""
 
 from random import Random
 from typing import Any
 
 from . import dataset
 
-# size -> rank of the author (10 followers: small), and how many words, mentions, links, media
+# size -> rank of the author (10 followers: small), numbers of words, mentions, links and media
 SIZES = {"test": (150, 20, 1, 1, 1), "small": (21, 60, 3, 3, 4), "large": (1, 600, 8, 8, 8)}
 MEDIA_TYPES = ("jpg", "png", "mp4")
 

@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: how large a matrix is, and in how many blocks it is taken."""
+"""Generates the request of the workflow: the size of a matrix, and the number of blocks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: how large a video is, and how many parts it has."""
+"""Generates the request of the workflow: the size of a video, and the number of parts."""
 
 from typing import Any
 

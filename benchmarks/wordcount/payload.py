@@ -1,4 +1,4 @@
-"""Makes the request of the workflow: how long a text is, and in how many parts it is counted."""
+"""Generates the request of the workflow: the length of a text, and the number of parts."""
 
 from typing import Any
 

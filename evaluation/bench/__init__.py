@@ -1,1 +1,1 @@
-"""What is measured and where: variants, their set-up, their deployment, the journal of a run."""
+"""The test bench: variants, their set-up, their deployment, and the journals of a run."""

@@ -1,4 +1,4 @@
-"""The bench: variants of one workflow, deployed side by side for the length of a ``with`` block."""
+"""Deploys the variants of one workflow side by side, for the length of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan
 
-#: What concerns the gateway or the whole workflow, and not one variant.
+#: Codes of errors of the gateway or the whole workflow, not of one variant.
 _FATAL = frozenset({"no-gateway", "unauthorised", "bad-gateway-url", "not-deployable"})
 
 
 @dataclass(frozen=True)
 class Leftovers:
-    """The file that names what is deployed at the moment, for the run after one that was killed.
+    """The functions deployed now, listed in `file`, so that a run can clean up after a killed run.
 
-    There is none where nothing is deployed.
+    After a successful run there is no file.
     """
 
     file: Path
 
     @contextmanager
     def removed_from(self, gateway: Gateway) -> Iterator[None]:
-        """Remove what an earlier run has left; forget what was noted when the block has ended."""
+        """Remove the functions left by an earlier run; delete the file after a successful block."""
         remove_all(gateway, self._noted())
         self.file.unlink(missing_ok=True)
         yield
         self.file.unlink(missing_ok=True)
 
     def note(self, names: Iterable[str]) -> None:
-        """Remember functions that are about to be deployed."""
+        """Add functions to the file before they are deployed."""
         write_atomically(self.file, json.dumps([*self._noted(), *names]))
 
     def _noted(self) -> list[str]:
@@ -53,20 +53,20 @@ class Leftovers:
 
 
 class Placed(NamedTuple):
-    """A variant that is deployed, warm, and known to answer right."""
+    """A deployed variant, after a warm-up whose answers were right."""
 
     plan: Plan
     deployment: Deployment
-    #: None where its sandboxes are not to be seen.
+    #: None if this machine cannot see its sandboxes.
     meter: Sandboxes | None
     around: Around
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The variants that answer behind the gateway at `url`, and why the others are not here.
+    """The variants that answer behind the gateway at `url`, and why others were ``refused``.
 
-    With the requests, and what checks their answers.
+    ``checked`` has the payloads of requests, each with the check of its answers.
     """
 
     url: str
@@ -76,18 +76,18 @@ class Bench:
 
     @property
     def variants(self) -> int:
-        """How many stand here, those counted that were refused."""
+        """The number of variants, including the refused ones."""
         return len(self.placed) + len(self.refused)
 
     def turns(self, number: int) -> list[tuple[str, Placed]]:
-        """The order of turns in a round: another one each time, and back and forth."""
+        """Return the variants in the order of round `number`: rotated, and reversed if even."""
         order = list(self.placed.items())
         start = number % max(1, len(order))
         turned = order[start:] + order[:start]
         return turned if number % 2 else turned[::-1]
 
     def requests(self, number: int, count: int) -> list[CheckedPayload]:
-        """The requests of a round that has `count` for each variant: over all, as they weigh."""
+        """Return the `count` requests per variant of round `number`; rounds continue the cycle."""
         return list(islice(weighted_cycle(self.checked), number * count, (number + 1) * count))
 
 
@@ -99,12 +99,12 @@ def deploy(
     leftovers: Leftovers,
     checked: Sequence[CheckedPayload],
 ) -> Iterator[Bench]:
-    """Deploy `plans` side by side, noted as `leftovers`, and remove them again at the end.
+    """Deploy `plans` side by side, listed in `leftovers`, and remove them after the block.
 
-    A plan that the gateway refuses, or whose answers to what is `checked` are wrong, is left out
-    and its reason kept.
+    A plan is left out if the gateway refuses it or its answers to the `checked` payloads are wrong.
+    The bench has the reason.
 
-    Raises where no gateway answers, it does not know the user, or no plan is left.
+    Raises the codes in `_FATAL`, and ``nothing-deployed`` if all plans are left out.
     """
     gateway = place.launcher.gateway
     deployed: dict[str, tuple[Plan, Deployment]] = {}

@@ -1,4 +1,4 @@
-"""Where a result comes from: machine, versions, commit, command. Every stored result names them."""
+"""The origin in every stored result: machine, versions of packages, commit and command."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from chiron.workflow.errors import ChironError
 _PACKAGES = ("chiron-openfaas", "flask", "waitress", "aiohttp", "urllib3", "numba", "ray", "dask")
 _HERE = Path(__file__).resolve().parent
 _GIT_S = 60
-#: The results that documents cite. They are no code: a new result does not make a tree dirty.
+#: The results that documents cite. They are not code, so new results do not make a tree dirty.
 RESULTS = _HERE.parent / "results"
 _DIRTY = "-dirty"
 _LENGTH = 12
 
 
 class Machine(Document):
-    """The machine that measures, on which a local gateway runs its functions, too.
+    """The machine that measures, which also runs the functions of a local gateway.
 
-    ``ghz`` and ``others`` are None if the kernel does not tell them. ``others`` is the share of the
-    cores that other programs had before the measurement. ``commit`` is that of the code; if the
-    tree is dirty, "-dirty-" and a hash of the difference follow it. It is empty if the code is in
-    no checkout.
+    ``ghz`` and ``others`` are None if the kernel does not report them. ``others`` is the share of
+    the cores that other programs used before the measurement. ``commit`` is the commit of the code.
+    If the tree is dirty, "-dirty-" and a hash of the difference follow it. It is empty if the code
+    is in no checkout.
     """
 
     cpu: str
@@ -49,7 +49,7 @@ class Machine(Document):
 
 
 class Measured(Document):
-    """What every result begins with: where it was measured, and by which command."""
+    """The head of every result: the machine and the command that measured it."""
 
     format: int = 1
     machine: Machine
@@ -57,7 +57,7 @@ class Measured(Document):
 
 
 class Target(Document):
-    """The gateway, as it calls itself."""
+    """The gateway, by its own description."""
 
     provider: str
     release: str = ""
@@ -65,7 +65,7 @@ class Target(Document):
 
 
 def this_machine() -> Machine:
-    """What /proc, the interpreter and git tell, before anything is measured."""
+    """Describe this machine from /proc, the interpreter and git; call it before measuring."""
     mhz, others = _cpuinfo("cpu MHz"), others_share(LONG_LOOK_S)
     return Machine(
         cpu=_cpuinfo("model name") or platform.processor() or platform.machine(),
@@ -81,7 +81,7 @@ def this_machine() -> Machine:
 
 
 def no_evidence(commits: Iterable[str]) -> str | None:
-    """Why nobody can measure again what was measured at `commits`; None if anybody can."""
+    """Return why a measurement at `commits` cannot be repeated; None if it can."""
     for commit in commits:
         if not commit:
             return "the code is in no checkout, so the results name no commit"
@@ -91,7 +91,7 @@ def no_evidence(commits: Iterable[str]) -> str | None:
 
 
 def require_evidence(machine: Machine, output: Path) -> None:
-    """Raise ``no-evidence`` if results would go to `RESULTS` that nobody can measure again."""
+    """Raise ``no-evidence`` if `output` is in `RESULTS` and the measurement is not repeatable."""
     reason = no_evidence([machine.commit])
     if reason and output.resolve().is_relative_to(RESULTS.resolve()):
         message = f"{output} has results that documents cite: commit all changes first"
@@ -99,7 +99,7 @@ def require_evidence(machine: Machine, output: Path) -> None:
 
 
 def target_of(gateway: Gateway) -> Target:
-    """Which gateway it is; nothing of where it is, since results are passed on."""
+    """Return the gateway's product and release, not its address: results are published."""
     provider = gateway.info().provider
     return Target(
         provider=provider.provider or "unknown",
@@ -109,7 +109,7 @@ def target_of(gateway: Gateway) -> Target:
 
 
 def _cpuinfo(name: str) -> str | None:
-    """What /proc/cpuinfo says of the first core; None where it does not."""
+    """Return the field `name` of the first core in /proc/cpuinfo; None if it is missing."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -127,9 +127,9 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the checkout, and the hash of what differs from it, as in `Machine`.
+    """Return the commit of the checkout, and the hash of uncommitted changes, as in `Machine`.
 
-    Empty outside of a checkout, if git fails, and for a copy that is only installed in a checkout.
+    Empty outside a checkout, if git fails, and for an untracked copy installed in a checkout.
     """
     if not _git("ls-files", "--error-unmatch", Path(__file__).name):
         return ""
@@ -154,7 +154,7 @@ def _commit() -> str:
 
 
 def _git(*arguments: str) -> bytes | None:
-    """What git prints about this folder; None if it fails."""
+    """Return the output of git in this folder; None if it fails."""
     command = ["git", "-C", str(_HERE), *arguments]
     try:
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=_GIT_S)

@@ -1,4 +1,4 @@
-"""Rounds, in which every variant has its turn, and the journal on disk that has a line of each."""
+"""Measures in rounds, in which all variants take turns, and keeps a journal line of each round."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Row = TypeVar("Row", bound=Document)
 
 @dataclass(frozen=True)
 class Journal(Generic[Row]):
-    """The rows of type `row` in the file `path`: a stopped run goes on after the last of them."""
+    """The rows of type `row` in the file `path`; a stopped run resumes after the last row."""
 
     path: Path
     row: type[Row]
 
     def rows(self) -> list[Row]:
-        """What is written so far, none where there is no file; half a last line does not count.
+        """Return the rows of the file, if it exists; an incomplete last line is ignored.
 
-        Raises ``bad-json`` or ``bad-document`` where a whole line is none of `row`.
+        Raises ``bad-json`` or ``bad-document`` if a complete line is no valid row.
         """
         if not self.path.exists():
             return []
@@ -40,10 +40,10 @@ class Journal(Generic[Row]):
         return found
 
     def append(self, row: Row) -> None:
-        """Add a row; once this returns, no end of the process or the machine takes it away."""
+        """Add a row durably: it survives a crash of the process or the machine after the return."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
-            # What a process that was killed while it wrote has left after the last line's end.
+            # Cut off the incomplete line of a process that was killed while it wrote.
             content = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
             os.ftruncate(file.fileno(), content.rfind(b"\n") + 1)
             file.write(row.model_dump_json(exclude_none=True).encode() + b"\n")
@@ -54,9 +54,9 @@ class Journal(Generic[Row]):
 class Round(Document, Generic[Sample]):
     """One turn of every variant of a group.
 
-    ``probe_ms`` is what the CPU-speed probe took right before: a slow spell of the machine shows;
-    ``others`` is the share of the cores that other programs had then, None where that is not known;
-    ``took_s`` is what the round took.
+    ``probe_ms`` is the time of the CPU-speed probe right before: it shows a slow machine.
+    ``others`` is the share of the cores that other programs used then, None if unknown.
+    ``took_s`` is the duration of the round.
     """
 
     number: int
@@ -69,9 +69,9 @@ class Round(Document, Generic[Sample]):
 
 @dataclass(frozen=True)
 class Session:
-    """A bench, how much to measure on it, and the folder that has the workflow's journals.
+    """A bench, how much to measure on it, and the folder `out` of the workflow's journals.
 
-    ``round`` is the number of the round that is measured.
+    ``round`` is the number of the current round.
     """
 
     bench: Bench
@@ -83,33 +83,33 @@ class Session:
 
 @dataclass(frozen=True)
 class Measurement(Generic[Sample]):
-    """Something that is measured in rounds, each a line of type `row` in the journal `name`."""
+    """A quantity measured in rounds, each a line of type `row` in the journal `name`."""
 
     name: str
     row: type[Round[Sample]]
-    #: How many of them there are.
+    #: Returns the number of rounds.
     rounds: Callable[[Scale], int]
-    #: How long they may take for so many variants: no round is begun after that, so that a slow
-    #: machine measures less and not longer.
+    #: Returns the time limit of all rounds for a number of variants. No round begins after it, so
+    #: a slow machine measures less, not longer.
     seconds: Callable[[Scale, int], float]
-    #: A variant's sample in its turn.
+    #: Measures a variant's sample in its turn.
     sample: Callable[[Session, Placed], Sample]
-    #: How long they usually take, where that may be less.
+    #: Returns the usual duration of all rounds, if it may be less than the limit.
     expected_s: Callable[[Scale, int], float] | None = None
 
     def journal(self, out: Path) -> Journal[Round[Sample]]:
-        """The journal in the folder `out` of a workflow."""
+        """Return the journal in the folder `out` of a workflow."""
         return Journal(out / f"{self.name}.jsonl", self.row)
 
     def missing(self, out: Path, group: int, scale: Scale, variants: int) -> range:
-        """The numbers of the rounds of `group` that are still to be measured."""
+        """Return the numbers of the rounds of `group` still to measure."""
         done = [row for row in self.journal(out).rows() if row.group == group]
         if done and sum(row.took_s for row in done) >= self.seconds(scale, variants):
             return range(0)
         return range(len(done), self.rounds(scale))
 
     def run(self, session: Session, say: Callable[[str], None]) -> None:
-        """Measure the rounds that are missing, and write each down before the next begins."""
+        """Measure the missing rounds; append each to the journal before the next one begins."""
         scale, variants = session.scale, session.bench.variants
         took_s = None
         while left := self.missing(session.out, session.group, scale, variants):
@@ -133,7 +133,7 @@ class Measurement(Generic[Sample]):
 
 
 def by_label(rows: Sequence[Round[Sample]]) -> dict[str, list[Sample]]:
-    """The samples of every variant by its label, in the order of the rounds."""
+    """Return the samples of every variant by its label, in the order of the rounds."""
     found: dict[str, list[Sample]] = {}
     for row in sorted(rows, key=lambda row: row.number):
         for label, sample in row.samples.items():

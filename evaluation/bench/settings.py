@@ -1,4 +1,4 @@
-"""What a run measures and how much of it; kept in run.json, so that a run goes on as it began."""
+"""The settings and the scale of a run; run.json keeps the settings, so that a run can resume."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ Chosen = TypeVar("Chosen", bound=Document)
 
 
 class Settings(Document):
-    """What is compared with what, and how.
+    """The compared planners and mechanisms, and the options of their plans.
 
-    ``trigger`` is that of all plans but those whose tasks the client calls. ``slo_ms`` is None
-    where it is Faastlane's mean and 10 ms (Chiron §6.2); ``percentile`` is how many percent of the
-    requests it is for; ``check`` is whether answers are compared with
-    those of the functions alone.
+    ``trigger`` is the trigger of all plans whose tasks the client does not call. ``slo_ms`` is None
+    for Faastlane's mean plus 10 ms (Chiron §6.2). ``percentile`` is the percentage of requests that
+    the SLO is for. ``check`` compares answers with those of the functions alone.
     """
 
     planners: tuple[str, ...]
@@ -39,34 +38,34 @@ class Settings(Document):
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured for every variant of a workflow."""
+    """The amount of measuring for every variant of a workflow."""
 
-    #: Requests one at a time, how many of them in a row before the next variant's turn, and
-    #: seconds after which no further round of them is begun.
+    #: Requests one at a time, requests in a row before the next variant's turn, and the seconds
+    #: after which no further round begins.
     requests: int
     block: int
     requests_s: float
-    #: Requests of Faastlane's for the SLO.
+    #: Requests to each Faastlane plan, to set the SLO.
     baseline: int
-    #: Clients of the closed loop, seconds for each number of them, and how often.
+    #: Closed loop: numbers of clients, seconds for each number, and rounds.
     clients: tuple[int, ...]
     closed_s: float
     closed_rounds: int
-    #: Arrival rates as shares of the highest throughput of all variants, and the same.
+    #: Open loop: rates as shares of the highest throughput of all variants, seconds, and rounds.
     rates: tuple[float, ...]
     open_s: float
     open_rounds: int
-    #: Seconds that a window of either loop goes on at most until it has enough requests.
+    #: The most seconds of a window of either loop, which is extended until it has enough requests.
     most_s: float
-    #: Looks at the memory: how often, and seconds each while requests run.
+    #: Memory: rounds, and seconds of sampling in each while requests run.
     memory_rounds: int
     memory_s: float
-    #: Seconds of looks at what objects take.
+    #: Seconds of sampling the memory of objects.
     held_s: float
     #: Traced requests.
     traces: int
-    #: Requests a second that a variant is taken to answer, for the forecast: a mean of the stored
-    #: runs. How long a round really takes is known after the first one.
+    #: For the forecast, a variant's requests per second: the mean of stored runs. After the first
+    #: round, its measured duration replaces the forecast.
     per_s: float = 20.0
 
 
@@ -107,7 +106,7 @@ FULL = Scale(
 
 
 class Run(Document, Generic[Chosen]):
-    """One run: its settings, where it ran, and the command lines that it was run with."""
+    """One run: its settings, machine and gateway, and the commits and command lines used."""
 
     format: int = 1
     settings: Chosen
@@ -120,9 +119,9 @@ class Run(Document, Generic[Chosen]):
 def open_run(
     out: Path, settings: Chosen, machine: Machine, target: Target, command: str
 ) -> Run[Chosen]:
-    """The run in the folder `out`, begun or gone on with.
+    """Begin the run in the folder `out`, or resume it.
 
-    Raises ``other-run`` where the folder has a run of other settings, or of another machine.
+    Raises ``other-run`` if the folder has a run with other settings, machine or gateway.
     """
     file = out / RUN_FILE
     kind: type[Run[Chosen]] = Run[type(settings)]  # type: ignore[assignment, misc]

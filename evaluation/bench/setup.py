@@ -1,4 +1,4 @@
-"""What a workflow's measurements start from: its profile, its SLO and a plan of every variant."""
+"""Prepares a workflow for measurements: its profile, its SLO and a plan for every variant."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ Progress = Callable[[str], None]
 Artefact = TypeVar("Artefact", bound=Document)
 
 PLATFORM_FILE, PROFILE_FILE, SETUP_FILE = "platform.json", "profile.json", "setup.json"
-#: What the paper allows on top of Faastlane's mean (Chiron §6.2).
+#: The SLO's excess over Faastlane's mean in the paper (Chiron §6.2).
 SLACK_MS = 10.0
 _BASELINE = "faastlane"
-#: Any SLO: the plan of a fixed planner does not depend on it.
+#: An arbitrary SLO: the plans of a fixed planner do not depend on it.
 _ANY_SLO_MS = 1000.0
 
 
 class Setup(Document):
     """The plans of one workflow, by the labels of their variants.
 
-    ``payload_bytes`` is the mean of all payloads, by weight.
-    By mechanism, ``baseline_ms`` is Faastlane's mean, and empty where the SLO was given; ``slo_ms``
-    is what plans were made for, and requests have to meet.
+    ``payload_bytes`` is the mean size of all payloads, by weight. ``baseline_ms`` has Faastlane's
+    mean latency by mechanism; it is empty if the user set the SLO. ``slo_ms`` has the SLO of plans
+    and requests by mechanism.
     """
 
     format: int = 1
@@ -61,7 +61,7 @@ class Setup(Document):
 
 
 class Place(NamedTuple):
-    """Where plans are deployed, and the constants of that place."""
+    """The launcher that deploys plans, and the platform's constants there."""
 
     launcher: Launcher
     platform: Platform
@@ -69,9 +69,9 @@ class Place(NamedTuple):
 
 
 def require_profiles(files: Iterable[Path]) -> None:
-    """Raise ``no-strace`` or ``no-ptrace`` where functions have to be profiled and cannot be here.
+    """Raise ``no-strace`` or ``no-ptrace`` if profiling is necessary and impossible here.
 
-    Unless all the profiles in `files` are there: before anything runs.
+    It is necessary unless all profiles in `files` exist. Call this before anything runs.
     """
     if not all(file.exists() for file in files):
         require_tracing(os.environ)
@@ -80,9 +80,9 @@ def require_profiles(files: Iterable[Path]) -> None:
 def place_of(
     launcher: Launcher, out: Path, progress: Progress, platforms: KeptPlatforms | None = None
 ) -> Place:
-    """The place behind `launcher`, with its constants measured unless `out` has them.
+    """Return the place of `launcher`, with its constants measured unless `out` has them.
 
-    With `platforms`, those that are kept there and still hold are not measured either.
+    With `platforms`, constants kept there are used instead of measured if they still hold.
     """
 
     def measured() -> Platform:
@@ -97,9 +97,9 @@ def place_of(
 def prepare(
     folder: WorkflowFolder, place: Place, out: Path, settings: Settings, scale: Scale
 ) -> Setup:
-    """The plans of the workflow in `folder`; what `out` already has of it is kept.
+    """Return the plans of the workflow in `folder`; a profile and plans in `out` are reused.
 
-    Raises what profiling, scheduling and deploying raise; ``wrong-output``.
+    Raises the errors of profiling, scheduling and deploying; ``wrong-output``.
     """
     say = place.progress
     functions = kept(
@@ -146,7 +146,7 @@ def _means(
     checked: Sequence[CheckedPayload],
     samples: int,
 ) -> dict[str, float]:
-    """The mean latency of every plan, in milliseconds, measured in turn."""
+    """Return the mean latency of every plan, in milliseconds, measured in turn."""
     launcher = place.launcher
     latencies: dict[str, list[float]] = {name: [] for name in plans}
     with ExitStack() as stack:
@@ -167,7 +167,7 @@ def _means(
 
 
 def kept(file: Path, artefact: type[Artefact], make: Callable[[], Artefact]) -> Artefact:
-    """The artefact in `file`; it is made and written there where it is missing."""
+    """Return the artefact in `file`; if the file is missing, call `make` and write its result."""
     if file.exists():
         return read_document(artefact, file, file.stem)
     made = make()

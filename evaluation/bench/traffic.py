@@ -1,6 +1,6 @@
-"""Bytes that requests move through the gateway, as the embedded one counts them, and by Redis.
+"""Reads traffic and memory: bytes through the embedded gateway and Redis, and bytes of objects.
 
-And those that objects take meanwhile: in the wraps, and in Redis.
+The objects are in the wraps and in Redis.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from chiron.generator.stores import StorePlace
 
 _BYTES = "gateway_function_bytes_total"
 _TIMEOUT_S = 10.0
-#: What Redis says that it has got and given, protocol and all.
+#: Redis's counters of bytes received and sent, with the protocol's own bytes.
 _MOVED = re.compile(rb"total_net_(?:input|output)_bytes:(\d+)\r\n")
 _TAKEN = re.compile(rb"used_memory:(\d+)\r\n")
 _HELD = "chiron_held_bytes"
 
 
 def gateway_bytes(url: str, names: Collection[str]) -> float | None:
-    """Bytes of requests and answers of the functions `names` so far, behind the gateway at `url`.
+    """Return the total bytes of requests and answers of the functions `names`.
 
-    None where it does not count them, as OpenFaaS's own.
+    None if the gateway at `url` does not count bytes, as OpenFaaS's gateway does not.
     """
     found = _samples(f"{url}/metrics", _BYTES)
     if not found:
@@ -36,13 +36,13 @@ def gateway_bytes(url: str, names: Collection[str]) -> float | None:
 
 
 def held_bytes(url: str, names: Collection[str]) -> float | None:
-    """Bytes of objects for which tasks wait now in the wraps `names`; None where one tells none."""
+    """Return the bytes of objects in the wraps `names` that tasks wait for; None if unreported."""
     found = [_samples(f"{url}/function/{name}/metrics", _HELD) for name in names]
     return sum(each[0].value for each in found) if all(found) else None
 
 
 def _samples(url: str, name: str) -> list[Sample]:
-    """The metric `name` of the page at `url`; nothing where there is none."""
+    """Return the samples of the metric `name` at `url`; none if the page is missing or invalid."""
     try:
         answer = requests.get(url, timeout=_TIMEOUT_S)
         answer.raise_for_status()
@@ -53,17 +53,17 @@ def _samples(url: str, name: str) -> list[Sample]:
 
 
 def store_bytes(store: StorePlace) -> float | None:
-    """Bytes that a Redis has got and given so far; None for another store, or none."""
+    """Return the bytes that a Redis has received and sent so far; None if `store` is no Redis."""
     return _told(store, _MOVED)
 
 
 def stored_bytes(store: StorePlace) -> float | None:
-    """Bytes that a Redis takes in memory now; None for another store, or none."""
+    """Return the bytes of a Redis's memory now; None if `store` is no Redis."""
     return _told(store, _TAKEN)
 
 
 def _told(store: StorePlace, what: re.Pattern[bytes]) -> float | None:
-    """The sum of what a Redis tells by INFO of `what`."""
+    """Return the sum of the numbers that `what` matches in INFO; None if `store` is no Redis."""
     parts = urlsplit(store.url)
     if parts.scheme != "redis" or not parts.hostname:
         return None

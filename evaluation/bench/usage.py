@@ -1,4 +1,4 @@
-"""What a deployment uses: CPU time and memory of its sandboxes, and of what serves beside them."""
+"""Meters CPU time and memory of a deployment's sandboxes, and CPU time of client and gateway."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ import psutil
 from chiron.profiler.sandbox import find_sandbox
 from chiron.workflow.errors import ChironError
 
-#: Processes that start or end between two looks make another look necessary.
+#: The most readings of CPU times: a reading is repeated if processes started or ended meanwhile.
 _LOOKS = 20
 _PROPORTIONAL = ("Pss_Anon:", "Pss_Shmem:")
 
 
 class Sandboxes(NamedTuple):
-    """The processes of a deployment's sandboxes: of the template's server and all below it."""
+    """The process trees of a deployment's sandboxes; their roots are the template's servers."""
 
     pids: tuple[int, ...]
 
     def cpu_s(self) -> float:
-        """Seconds of CPU time so far, those of ended children included."""
+        """Return the seconds of CPU time so far, including ended children."""
         return cpu_s(self.pids)
 
     def memory_mib(self) -> float:
-        """Memory now, every page once."""
+        """Return the memory now in MiB; a shared page counts once."""
         return memory_mib(trees(self.pids))
 
 
 class Around(NamedTuple):
-    """Meters of what serves requests beside a variant's own sandboxes.
+    """Meters of the other processes that serve a variant's requests.
 
-    Each is None where it is not to be seen: ``supporting`` also where the workflow has no such
-    functions, ``gateway`` where its process is not the one that has started the sandboxes.
+    A meter is None if its processes are not visible. ``supporting`` is also None if the workflow
+    has no supporting functions, ``gateway`` if another process started the sandboxes.
     """
 
     supporting: Sandboxes | None
     gateway: psutil.Process | None
 
     def cpu_s(self, sandboxes: Sandboxes) -> dict[str, float]:
-        """Seconds of CPU time so far by part."""
+        """Return the seconds of CPU time so far by part, including this client."""
         found = {"sandboxes": sandboxes.cpu_s(), "client": _alone_s(psutil.Process())}
         if self.supporting:
             found["supporting functions"] = self.supporting.cpu_s()
@@ -52,10 +52,10 @@ class Around(NamedTuple):
 
 
 def meter(names: Sequence[str], gateway_url: str) -> Sandboxes | None:
-    """What tells the usage of the functions `names` behind `gateway_url`.
+    """Return the meter of the functions `names` behind `gateway_url`.
 
-    None where it cannot be read from here, as of another machine or another user: nothing is
-    guessed.
+    None if a process is not visible here: it may be on another machine or of another user. None
+    also if a function has several replicas.
     """
     try:
         return Sandboxes(tuple(find_sandbox(name, gateway_url).pid for name in names))
@@ -64,13 +64,13 @@ def meter(names: Sequence[str], gateway_url: str) -> Sandboxes | None:
 
 
 def around(supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | None) -> Around:
-    """The meters of the gateway at `gateway_url`, which runs `sandboxes` and `supporting`."""
+    """Return the meters of the gateway that runs `sandboxes`, and of its functions `supporting`."""
     beside = meter(supporting, gateway_url) if supporting else None
     return Around(beside, _gateway(sandboxes) if sandboxes else None)
 
 
 def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:
-    """The ancestor of a sandbox that is an embedded gateway, whose sockets only root may see."""
+    """Return the embedded gateway among a sandbox's ancestors: only root may see its sockets."""
     with suppress(psutil.Error):
         for ancestor in psutil.Process(sandboxes.pids[0]).parents():
             if ancestor.cmdline()[1:3] == ["-m", "chiron.gateway"]:
@@ -79,9 +79,9 @@ def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:
 
 
 def trees(pids: Collection[int]) -> dict[int, psutil.Process]:
-    """The processes `pids` and all below them; ``process-gone`` where one of `pids` has ended.
+    """Return the processes `pids` and their descendants; ``process-gone`` if one of `pids` ended.
 
-    One look at all processes does for every root, which ``children(recursive=True)`` takes each.
+    One scan of all processes serves all roots; ``children(recursive=True)`` scans for each root.
     """
     below: dict[int, list[psutil.Process]] = {}
     found: dict[int, psutil.Process] = {}
@@ -101,12 +101,12 @@ def trees(pids: Collection[int]) -> dict[int, psutil.Process]:
 
 
 def cpu_s(pids: Collection[int]) -> float:
-    """Seconds of CPU time that the trees below `pids` have used since they were started.
+    """Return the seconds of CPU time that the process trees of `pids` have used since their start.
 
-    A child that has ended is counted by its parent once that has waited for it (proc(5): cutime,
-    cstime). What ended as an orphan is not to be found any more.
+    A parent counts an ended child after waiting for it (proc(5): cutime, cstime). The time of
+    ended orphans is lost.
 
-    Raises ``process-gone`` where one of `pids` has ended, or the trees do not come to rest.
+    Raises ``process-gone`` if one of `pids` has ended, or the trees change at every reading.
     """
     before = trees(pids)
     for _ in range(_LOOKS):
@@ -122,12 +122,12 @@ def cpu_s(pids: Collection[int]) -> float:
 
 
 def memory_mib(pids: Iterable[int]) -> float:
-    """Memory of the processes `pids`, every page once; those that end meanwhile are left out.
+    """Return the memory of the processes `pids` in MiB; a shared page counts once.
 
-    The proportional set size of a process depends on what else on the machine has mapped the
-    interpreter's libraries, so it shrinks with every further sandbox. Anonymous pages are shared
-    within a sandbox alone: for them it is right. Of a file's pages count as many as that process
-    has resident that has the most of them.
+    Processes that end meanwhile are left out. Anonymous pages are shared within one sandbox only,
+    so their proportional set size is right. That of files is not: it shrinks with every further
+    sandbox that maps the interpreter's libraries. For a file, the largest resident size of any
+    process counts.
     """
     anonymous_kib = 0
     files: dict[str, float] = {}
@@ -143,7 +143,7 @@ def memory_mib(pids: Iterable[int]) -> float:
 
 
 def _alone_s(process: psutil.Process) -> float:
-    """CPU time of the process without those that it has started."""
+    """Return the seconds of CPU time of the process without its children."""
     times = process.cpu_times()
     return float(times.user + times.system)
 

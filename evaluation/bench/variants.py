@@ -1,4 +1,4 @@
-"""Variants: pairs of planner and mechanism, their plans, and which stand side by side."""
+"""Variants: pairs of planner and mechanism, their distinct plans, and their deployment groups."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
 
-#: What the others are compared with.
+#: The planner that the other planners are compared with.
 OURS = DEFAULT_PLANNER
-#: Planners in which no wrap has a further process: no mechanism starts any.
+#: Planners whose wraps have one process each, so that the mechanism makes no difference.
 _WITHOUT_PROCESSES: tuple[str, ...] = ("one-to-one", "faastlane-t")
-#: Marks the second deployment of a plan, which tells how far two measurements of one thing differ.
+#: Prefix of a plan's second deployment, which shows how far two measurements of a plan differ.
 REPLICATE = "A/A replicate of "
-#: Providers under the Community Edition's limits.
+#: Providers with the Community Edition's limits.
 _LIMITED = frozenset({"faasd", "faasd-ce", "faas-netes-ce"})
 
 
 class Variant(NamedTuple):
-    """A planner with the mechanism that runs its further processes."""
+    """A planner with the mechanism that starts its further processes."""
 
     planner: str
     mechanism: str
 
     @property
     def label(self) -> str:
-        """What it is called in tables, such as ``pgp fork``."""
+        """The name in tables, such as ``pgp fork``."""
         if self.planner in _WITHOUT_PROCESSES:
             return self.planner
         return f"{self.planner} {self.mechanism}"
 
 
 def variants(planners: Sequence[str], mechanisms: Sequence[str]) -> list[Variant]:
-    """Every planner with every mechanism, once each where the mechanism makes no difference."""
+    """Return every planner with every mechanism, or once if the mechanism makes no difference."""
     found: dict[str, Variant] = {}
     for variant in starmap(Variant, product(PLANNERS, MECHANISMS)):
         if variant.planner in planners and variant.mechanism in mechanisms:
@@ -47,22 +47,22 @@ def variants(planners: Sequence[str], mechanisms: Sequence[str]) -> list[Variant
 
 
 def our_labels(mechanisms: Sequence[str]) -> list[str]:
-    """The labels of our own planner."""
+    """Return the labels of our planner's variants."""
     return [Variant(OURS, mechanism).label for mechanism in MECHANISMS if mechanism in mechanisms]
 
 
 def distinct(plans: Mapping[str, Plan]) -> dict[str, str]:
-    """Label -> the first label whose plan is the same in all that matters when it runs.
+    """Map each label to the first label whose plan runs the same way.
 
-    Two planners often have the same answer: Faastlane+ is Faastlane where no stage has more than
-    five tasks. What is the same is measured once.
+    Two planners often make the same plan: Faastlane+ is Faastlane if no stage has more than five
+    tasks. Equal plans are measured once.
     """
     first: dict[tuple[object, ...], str] = {}
     return {label: first.setdefault(_essence(plan), label) for label, plan in plans.items()}
 
 
 def _essence(plan: Plan) -> tuple[object, ...]:
-    """What drives it and each wrap, without names; a mechanism where there is a further process."""
+    """Return what affects a run: no names, and mechanisms only of wraps with further processes."""
     wraps = tuple(
         (
             wrap.cpus,
@@ -76,12 +76,12 @@ def _essence(plan: Plan) -> tuple[object, ...]:
 
 
 def parse_planners(text: str) -> tuple[str, ...]:
-    """The planners in a list with commas; ``unknown-planner`` names one that there is not."""
+    """Return the planners in a comma-separated list; raises ``unknown-planner``."""
     return _parsed(text, PLANNERS, "planner")
 
 
 def parse_mechanisms(text: str) -> tuple[str, ...]:
-    """The mechanisms in a list with commas; ``unknown-mechanism`` names one that there is not."""
+    """Return the mechanisms in a comma-separated list; raises ``unknown-mechanism``."""
     return _parsed(text, MECHANISMS, "mechanism")
 
 
@@ -95,7 +95,7 @@ def _parsed(text: str, known: Collection[str], kind: str) -> tuple[str, ...]:
 
 
 def apart(plan: Plan, mark: str = "eval") -> Plan:
-    """`plan` with wraps of other names, so that nothing that the user has deployed is updated."""
+    """Return `plan` with other wrap names, so that it updates no deployed functions of the user."""
     wraps = tuple(
         wrap.model_copy(update={"name": wrap_name(wrap.name, mark)}) for wrap in plan.wraps
     )
@@ -103,21 +103,21 @@ def apart(plan: Plan, mark: str = "eval") -> Plan:
 
 
 def with_replicate(plans: Mapping[str, Plan], labels: Sequence[str]) -> dict[str, Plan]:
-    """`plans` and, once more, the plan of the first of `labels` that is there."""
+    """Return `plans` with a replicate of the first of `labels` in it, else of the first plan."""
     label = next((label for label in labels if label in plans), next(iter(plans)))
     return {**plans, f"{REPLICATE}{label}": plans[label]}
 
 
 def function_limit(provider: str) -> int | None:
-    """How many functions the gateway of `provider` holds; None for any number."""
+    """Return the most functions of a gateway of `provider`; None if there is no limit."""
     return COMMUNITY_EDITION_FUNCTIONS if provider in _LIMITED else None
 
 
 def groups(functions: Mapping[str, int], room: int | None) -> list[list[str]]:
-    """The labels of `functions`, in groups that need no more than `room` functions each.
+    """Return the labels of `functions` in groups of at most `room` functions each.
 
-    Variants of one group are measured in turn, so few groups are better. A variant that needs
-    more than there is room is a group of its own: the gateway may say what it thinks of that.
+    Variants of one group are measured in turn, so fewer groups are better. A variant with more
+    than `room` functions is a group of its own, and the gateway may refuse it.
 
     >>> groups({"a": 6, "b": 6, "c": 6, "d": 1}, 13)
     [['a', 'b', 'd'], ['c']]

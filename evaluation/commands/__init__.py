@@ -1,4 +1,4 @@
-"""`chiron evaluate`: what is measured and compared, one command each."""
+"""`chiron evaluate`: the group of the commands that measure and compare."""
 
 from __future__ import annotations
 

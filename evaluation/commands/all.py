@@ -1,4 +1,4 @@
-"""`chiron evaluate all`: every experiment on every workflow, and one report of them."""
+"""`chiron evaluate all`: runs every experiment on every workflow, and writes one report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.forms import workflow_file, workflow_folders
 
-#: Where the workflows are that are measured if none is named.
+#: The folder of the workflows to measure if the user names none.
 _BENCHMARKS = Path("benchmarks")
 
 
@@ -37,9 +37,9 @@ _BENCHMARKS = Path("benchmarks")
 class Other:
     """Another verb of `evaluate` whose result belongs to the report.
 
-    ``arguments`` makes its command line, None where it has no use. That it writes NAME.json to the
-    folder after ``-o`` is all that is expected of it; NAME.csv and NAME.png are shown as well.
-    ``quick_s`` and ``full_s`` are the seconds that it took on two cores.
+    It has to write NAME.json to the folder after ``-o``; the report also shows NAME.csv and
+    NAME.png. ``arguments`` returns its command line, None if the verb is not to run. ``quick_s``
+    and ``full_s`` are its durations in seconds, timed on two cores.
     """
 
     name: str
@@ -54,7 +54,7 @@ def _prediction(folders: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
     plans, samples = ("2", "8") if wanted.settings.quick else ("24", "20")
     chosen = folders[:1] if wanted.settings.quick else folders
     constants = ["--platform", str(wanted.output / PLATFORM_FILE)]
-    # Baselines learn from the other workflows, which takes several, and time.
+    # Baselines are trained on the other workflows: this needs several workflows, and time.
     baselines = [] if len(chosen) > 1 else ["--no-baselines"]
     amount = ["--plans", plans, "--samples", samples]
     return [*map(str, chosen), *amount, *baselines, *constants, *wanted.place.flags]
@@ -65,13 +65,13 @@ def _scheduler(_: tuple[Path, ...], wanted: Wanted) -> list[str]:
 
 
 def _runtime(_: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
-    """It measures an embedded gateway of its own."""
+    """Return the arguments of `runtime`, which measures its own embedded gateway."""
     if not wanted.place.local:
         return None
     return ["--quick"] if wanted.settings.quick else []
 
 
-#: A further verb plugs in here, and in `chiron.evaluation.commands`.
+#: The registry of these verbs; a new verb also needs an entry in `chiron.evaluation.commands`.
 OTHERS = (
     Other("prediction", 30, 720, _prediction),
     Other("scheduler", 25, 240, _scheduler),
@@ -117,12 +117,12 @@ def command(workflows: str | None, only_report: bool, wanted: Wanted) -> None:
 
 
 def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
-    """The workflow folders in a list with commas, or all of the benchmarks in the folder `here`.
+    """Return the workflow folders in the comma-separated list `text`, or all benchmarks in `here`.
 
-    Those of buckets are left out there: most planners cannot deploy them, and `runtime` measures
-    what they are for.
+    Benchmarks with buckets are left out: most planners cannot deploy them, and `runtime` measures
+    such workflows.
 
-    Raises ``no-workflows`` where there is none, ``missing-file`` where one of those named is none.
+    Raises ``no-workflows`` if there are no benchmarks, ``missing-file`` if a named folder is none.
     """
     benchmarks = here / _BENCHMARKS
     if text is None:
@@ -135,7 +135,7 @@ def find_workflows(text: str | None, here: Path) -> tuple[Path, ...]:
 
 
 def _has_buckets(folder: Path) -> bool:
-    with suppress(ChironError):  # what is wrong with it is said when it is to be measured
+    with suppress(ChironError):  # the error is reported when the workflow is measured
         return WorkflowFolder.open(folder).workflow.buckets is not None
     return False
 
@@ -149,7 +149,7 @@ def _folder(name: str, here: Path) -> Path:
 
 
 def _run_other(other: Other, folders: tuple[Path, ...], wanted: Wanted) -> None:
-    """Run another verb unless its result is there; whatever it raises is a ChironError."""
+    """Run another verb unless its result exists; its errors are raised as ChironError."""
     if (wanted.output / f"{other.name}.json").exists():
         return
     found = evaluate.get_command(click.Context(evaluate), other.name)

@@ -1,4 +1,4 @@
-"""`chiron evaluate dashboard`: how fast the dashboard is in a browser."""
+"""`chiron evaluate dashboard`: times the dashboard in a browser."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def command(
 
 @contextmanager
 def _services() -> Iterator[str]:
-    """The URL of `chiron serve` without a gateway, which runs as long as the block."""
+    """Run `chiron serve` without a gateway during the block; yield its URL."""
     program = Path(sys.executable).with_name("chiron")
     with tempfile.TemporaryDirectory() as home, (Path(home) / "log").open("w+") as log:
         command = [str(program), "serve", "predictor", "scheduler", "--port=0", f"--root={home}"]
@@ -80,7 +80,7 @@ def _services() -> Iterator[str]:
 
 
 def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
-    """What the services' log says where they are; waits for it."""
+    """Wait for the URL in the services' log and return it; raises ``died``."""
     while process.poll() is None:
         if found := _ADDRESS.search(log.read_text()):
             return found[0]

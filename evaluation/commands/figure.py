@@ -1,4 +1,4 @@
-"""`chiron evaluate latency` and its like: one figure of planners, measured in turn."""
+"""`chiron evaluate latency` and similar verbs: each measures one metric of all planners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chiron.evaluation.commands.options import Wanted, folders_argument, measuri
 
 
 class _Figure(NamedTuple):
-    """What a verb says that it does, and its requests one at a time (None: those of a full run)."""
+    """A verb's help text and its number of requests one at a time (None: as in a full run)."""
 
     text: str
     samples: int | None

@@ -1,4 +1,4 @@
-"""`chiron evaluate gain`: a workflow as it is and as chiron deploys it, and which to take."""
+"""`chiron evaluate gain`: compares a workflow's present deployment with chiron's plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 
-#: What users have: one function in each sandbox.
+#: The usual deployment: one function in each sandbox.
 _BEFORE = Variant("one-to-one", DEFAULT_MECHANISM)
 _AFTER = Variant(OURS, DEFAULT_MECHANISM)
 

@@ -1,4 +1,4 @@
-"""What the verbs of `evaluate` that measure deployments share: options, and how they run."""
+"""The options and the common steps of the verbs of `evaluate` that measure deployments."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ folders_argument = click.argument(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user asked for: what is compared with what, how much, where, and where to.
+    """The user's request: settings, amount, the place to measure and the folder of the results.
 
-    ``profile`` and ``platform`` were measured before; ``platforms`` are kept between runs, where
-    that is wanted.
+    ``profile`` and ``platform`` are files of earlier measurements. ``platforms``, if given, keeps
+    platforms between runs.
     """
 
     settings: Settings
@@ -102,7 +102,7 @@ class Wanted:
     platforms: KeptPlatforms | None = None
 
     def scale(self, samples: int | None) -> Scale:
-        """How much is measured: `samples` requests, or as many as the user asks for."""
+        """Return the scale of the run, with `samples` requests unless the user sets the number."""
         scale = QUICK if self.settings.quick else FULL
         if self.samples:
             return replace(scale, requests=self.samples, requests_s=math.inf)
@@ -110,7 +110,7 @@ class Wanted:
 
 
 def measuring(command: options.Command) -> options.Command:
-    """The options of a verb that measures deployments, as one argument: what is `Wanted`."""
+    """Add the options of a verb that measures deployments; `command` gets them as one `Wanted`."""
 
     @wraps(command)
     def with_wanted(
@@ -138,11 +138,11 @@ def measure(
     scale: Scale,
     further_s: Mapping[str, float] | None = None,
 ) -> FolderFaults:
-    """Measure what `experiments` need of the workflows in `folders`.
+    """Run the measurements of `experiments` on the workflows in `folders`.
 
-    What the output folder has already is not measured again. `further_s` has the seconds of what
-    the caller does afterwards, for the forecast. A workflow that cannot be measured does not keep
-    others from it: what is wrong with it is told, and returned to be raised at the end.
+    Measurements in the output folder are not repeated. `further_s` has the durations of the
+    caller's later steps in seconds, for the forecast. A workflow that cannot be measured does not
+    stop the others: its error is printed, and returned so that the caller can raise it at the end.
     """
     machine = begin(wanted.output)
     settings, measurements = wanted.settings, measurements_of(list(experiments))
@@ -174,9 +174,9 @@ def measure(
 
 
 class FolderFaults(Faults):
-    """What is wrong with some of several workflow folders: told as it is found, raised at the end.
+    """The errors of workflow folders; with several folders, each error is printed at once.
 
-    ``folders`` are those concerned.
+    ``folders`` has the folders with errors.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -186,7 +186,7 @@ class FolderFaults(Faults):
 
     @contextmanager
     def of(self, folder: Path) -> Iterator[None]:
-        """Go on with the other folders after a ChironError of the block."""
+        """Record a ChironError of the block as an error of `folder`, and continue."""
         with self.noting(str(folder) if self._several else ""):
             self.folders.add(folder)
             yield
@@ -198,9 +198,9 @@ class FolderFaults(Faults):
 
 
 def open_folders(folders: Sequence[Path], faults: FolderFaults) -> list[WorkflowFolder]:
-    """The workflows in `folders`; those that cannot be opened are among the faults.
+    """Open the workflows in `folders`; errors of opening are added to `faults`.
 
-    Raises where none can be opened; ``same-name`` where results of two would have one name.
+    Raises the faults if no workflow can be opened; ``same-name`` if two workflows share a name.
     """
     opened = []
     for folder in folders:
@@ -218,7 +218,7 @@ def open_folders(folders: Sequence[Path], faults: FolderFaults) -> list[Workflow
 def single(
     name: str, folders: Sequence[Path], wanted: Wanted, *, as_json: bool, samples: int | None = None
 ) -> None:
-    """The verb `name`: measures, writes its results and shows them as tables."""
+    """Run the verb `name`: measure, write its results and print them as tables."""
     say_what_is_left_out([PICTURES])
     faults = measure([name], folders, wanted, wanted.scale(samples))
     folder = read_run(wanted.output)
@@ -230,19 +230,19 @@ def single(
     warn(folder.warnings)
     if results:
         progress(f"wrote {', '.join(f'{wanted.output / r.experiment}.json' for r in results)}")
-    if as_json and results and not faults:  # else the faults are the one document
+    if as_json and results and not faults:  # with faults, their JSON is the only document
         emit(results[0], None, as_json)
     faults.raise_all()
 
 
 def say_what_is_left_out(parts: Iterable[str]) -> None:
-    """Which of `parts` lack a library, before anything takes minutes."""
+    """Print which of `parts` lack a library; call this before anything that takes minutes."""
     for line in left_out(parts):
         progress(line)
 
 
 def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
-    """Put what the user has measured before where a run looks for it."""
+    """Copy the user's profile and platform to their places in the output folder."""
     if wanted.profile:
         if len(folders) > 1:
             message = f"{wanted.profile} is of one workflow: put each in OUTPUT/WORKFLOW/ instead"
@@ -254,10 +254,10 @@ def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
 
 
 def begin(output: Path) -> Machine:
-    """This machine and the commit of its code, as the results in `output` will name them.
+    """Return this machine and the commit of its code, for the results in `output`.
 
-    Tells what commit is measured, or why the results are no evidence. Raises ``no-evidence``
-    if `output` is where evidence is kept.
+    Prints the measured commit, or why the results are no evidence. In that case it raises
+    ``no-evidence`` if `output` is in the folder of cited results.
     """
     machine = this_machine()
     require_evidence(machine, output)
@@ -266,7 +266,7 @@ def begin(output: Path) -> Machine:
 
 
 def command_line() -> str:
-    """The command as it was typed, to be stored with its results: wherever these are written."""
+    """Return the typed command without its output folder, to be stored with the results."""
     words = sys.argv[1:]
     for flag in ("-o", "--output"):
         if flag in words:

@@ -1,4 +1,4 @@
-"""`chiron evaluate prediction`: how wrong predictions are, here or on a published testbed."""
+"""`chiron evaluate prediction`: the errors of predictions, here or on a published testbed."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def command(
 def _keep(
     found: MeasuredComparison | PublishedComparison, rows: str, output: Path, as_json: bool
 ) -> None:
-    """Write all that was found, and show a row for every predictor, and why others are missing."""
+    """Write the comparison, and print a row for every predictor, and why others did not run."""
     distributions, baselines = found.distributions(), found.baselines
     errors = f"errors on {found.platform.name}"
     write_atomically(output / "prediction.csv", rows)
@@ -167,7 +167,7 @@ _RANGE_COLUMNS = [
 
 
 def _show_ranges(comparison: MeasuredComparison) -> None:
-    """What ranges and predictions are worth, how much of the errors is drift, what disturbed."""
+    """Print the accuracy of ranges and SLOs, the errors without drift, and disturbances."""
     table(
         "predicted ranges, the errors had the speed beside the requests been known before, and "
         "those of the 95th percentile of the requests",
@@ -237,12 +237,12 @@ def _trained(baselines: BaselineReport | None) -> str:
     return f"; baselines trained on {others[baselines.held_out]}"
 
 
-#: Processes that a random plan runs at once in a wrap at most: twice the cores of a small machine.
+#: The most concurrent processes of a wrap in a random plan: twice the cores of a small machine.
 _MOST_PROCESSES = 4
 
 
 class _Batch(NamedTuple):
-    """Plans of one workflow that are measured side by side, and where their rows go."""
+    """Plans of one workflow to measure side by side, and the journal of their rows."""
 
     folder: WorkflowFolder
     mechanism: str
@@ -262,14 +262,14 @@ def measure_rows(
     plans: int,
     platform: Platform | None,
 ) -> None:
-    """Profile every workflow, and measure `plans` plans of both mechanisms into `path`.
+    """Profile every workflow, and store measured rows of `plans` plans per mechanism in `path`.
 
-    What `path` has already is not measured again. Workflows and mechanisms take turns, a batch
-    each, so that a run that is stopped has rows of all, and a slow hour falls on all alike. What
-    is wrong with a workflow ends its own turns only, and is among `faults`.
+    Rows in `path` are not measured again. Workflows and mechanisms take turns, a batch each.
+    So a stopped run has rows of all, and a slow hour affects all alike. An error of a workflow
+    stops that workflow only, and is added to `faults`.
 
-    Raises ``other-run`` where `path` has rows of other settings, machines or workflows, and what
-    calibrating raises.
+    Raises ``other-run`` if `path` has rows of other settings, another machine or another gateway,
+    and the errors of calibrating.
     """
     require_profiles(profile_file(path, each.workflow.name) for each in folders)
     open_run(path, settings, machine, target_of(launcher.gateway), command_line())
@@ -291,7 +291,7 @@ def measure_rows(
 def _missing(
     path: Path, folder: WorkflowFolder, launcher: Launcher, plans: int, seed: int
 ) -> Iterator[list[_Batch]]:
-    """The batches of one workflow that are not measured yet, by mechanism."""
+    """Yield the missing batches of one workflow, a list for each mechanism."""
     functions, journal = keep_workflow(
         path, folder, lambda: profile(folder, launcher, progress=progress)
     )

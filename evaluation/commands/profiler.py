@@ -1,4 +1,4 @@
-"""`chiron evaluate profiler`: how right and how stable profiles of known functions are."""
+"""`chiron evaluate profiler`: the accuracy and stability of profiles of known functions."""
 
 from __future__ import annotations
 

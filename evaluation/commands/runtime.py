@@ -1,4 +1,4 @@
-"""`chiron evaluate runtime`: what the wrap runtime costs."""
+"""`chiron evaluate runtime`: measures the costs of the wrap runtime."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from chiron.openfaas.objects import FunctionStatus
 
 _COLUMNS = ["what", "median", "p25", "p75", "unit", "samples"]
 _OTHERS, _RERUNS, _PATHS, _STEP, _STREAMS = "others", "reruns", "paths", "step", "streams"
-#: Rounds of load steps, which take minutes each.
+#: Rounds of load steps, each of which takes minutes.
 _STEPS, _QUICK_STEPS = 3, 2
 _QUERY, _REDUNDANT, _EVENTS, _DURABLE = "query", "redundant", "events", "events-durable"
 _MAPREDUCE = "mapreduce"
@@ -88,7 +88,7 @@ def command(
     machine = begin(output)
     parts = [part for part in PARTS if part.name in chosen or not chosen]
     if _OTHERS in chosen:
-        from chiron.evaluation.runtime.others import (  # makes what it hands over, 100 MB
+        from chiron.evaluation.runtime.others import (  # its import creates 100 MB of data
             SYSTEMS,
             others,
         )
@@ -96,7 +96,7 @@ def command(
         say_what_is_left_out(SYSTEMS)
         parts.append(others())
     if _PATHS in chosen:
-        from chiron.evaluation.runtime.paths import paths  # makes what it hands over, 100 MB
+        from chiron.evaluation.runtime.paths import paths  # its import creates 100 MB of data
 
         for line in filter(None, map(missing, SERVERS)):
             progress(f"left out: {line}")
@@ -133,7 +133,7 @@ def command(
 
 @contextmanager
 def _scaling(gateway: Gateway, names: Sequence[str], by_pressure: bool) -> Iterator[None]:
-    """Has the functions of these names scaled for the length of the block."""
+    """Scale the functions `names` automatically during the block."""
     functions = [FunctionStatus(name=name) for name in names]
     scaler = Scaler(gateway, lambda: functions, _tell, by_pressure=by_pressure)
     over = threading.Event()
@@ -156,7 +156,7 @@ def _tell(event: Event) -> None:
 
 
 def show(report: RuntimeReport) -> None:
-    """The report as tables."""
+    """Print the report as tables."""
     alone = [figure for figure in report.figures if not figure.system]
     if alone:
         table(_title(alone), _COLUMNS, [_row(figure) for figure in alone])
@@ -173,7 +173,7 @@ def _title(figures: Sequence[Figure]) -> str:
 
 
 def _rows_of_systems(figures: Sequence[Figure], systems: Sequence[str]) -> Iterator[list[str]]:
-    """A row for each figure, with what every system has of it."""
+    """Yield a row for each figure, with a cell for every system."""
     found = {(figure.name, figure.system): figure for figure in figures}
     for name, unit in dict.fromkeys((figure.name, figure.unit) for figure in figures):
         cells = (found.get((name, system)) for system in systems)

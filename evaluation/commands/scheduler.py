@@ -1,4 +1,4 @@
-"""`chiron evaluate scheduler`: how good and how fast the scheduler's search is."""
+"""`chiron evaluate scheduler`: the quality and the speed of the scheduler's search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chiron.evaluation.scheduling.published import PublishedCase, compare_publis
 
 
 class SchedulingReport(Measured):
-    """All cases: published workflows, large ones, and small stages that were tried in all ways."""
+    """All cases: published workflows, large workflows, and small stages with exhaustive search."""
 
     published: tuple[PublishedCase, ...]
     large: tuple[LargeCase, ...]

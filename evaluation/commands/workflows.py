@@ -1,4 +1,4 @@
-"""`chiron evaluate workflows`: scientific workflows as FaaSFlow evaluates them."""
+"""`chiron evaluate workflows`: measures scientific workflows, as FaaSFlow's evaluation does."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from chiron.evaluation.scientific.variants import BY_STAGE, DATAFLOWER, FAASFLOW
 from chiron.workflow.documents import dump, write_atomically
 from chiron.workflow.folder import WorkflowFolder
 
-#: Beside the scientific ones: FaaSFlow's illegal-recognizer, and others in place of its
-#: video-ffmpeg, file-processing and wordcount.
+#: The workflows beside the scientific workflows: FaaSFlow's illegal-recognizer, and replacements
+#: of its video-ffmpeg, file-processing and wordcount.
 _BESIDE = ("illegal-recognizer", "finra", "slapp", "slapp-v")
 _BENCHMARKS = Path("benchmarks")
 _DEFAULT = Scaling()
@@ -172,7 +172,7 @@ def command(
 def _as_asked(
     folder: WorkflowFolder, requests: Sequence[str], emits: bool, run: Path
 ) -> list[WorkflowFolder]:
-    """The workflow of `folder` for each of `requests`; itself where nothing is asked for."""
+    """Return the workflow of `folder`, changed for each of `requests`, and by `emits`, if given."""
     if not requests and not emits:
         return [folder]
     made = []

@@ -1,1 +1,1 @@
-"""What rounds say: one module for every figure of the paper, pure functions of the journal."""
+"""Computes results from the journals of a run: the metrics of the paper's figures and more."""

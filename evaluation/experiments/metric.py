@@ -1,4 +1,4 @@
-"""A metric of every variant, and how ours relate to the others: the shape of most figures."""
+"""A metric of every variant, and ratios of our variants to the others: the form of most results."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from chiron.evaluation.intervals import Interval, Rounds, Statistic, estimate, r
 from chiron.workflow.documents import Document
 
 _NOT_MEASURED = "not measured"
-#: Label of a variant -> further figures by their names.
+#: Further figures of each variant, by its label and their names.
 Details = dict[str, dict[str, float]]
 Better = Literal["lower", "higher"]
 Verdict = Literal["better", "worse", "even"]
 
 
 class MetricRow(Document):
-    """One variant of one workflow.
+    """The metric of one variant of one workflow.
 
-    ``same_as`` is the variant with the same plan whose samples these are, None where it has its
-    own; ``value`` is None where it was not measured, for the reason in ``note``; ``against`` has
-    ours divided by this one's, by the label of ours; ``published`` is what the paper reports for
-    the system of this kind.
+    ``same_as`` is the variant with the same plan whose samples are used, None if this variant has
+    its own. ``value`` is None if it was not measured; ``note`` has the reason. ``against`` has our
+    variants' values divided by this value, by our labels. ``published`` is the paper's value for
+    its system of this kind.
     """
 
     workflow: str
@@ -46,10 +46,10 @@ class MetricRow(Document):
 
 
 class MetricResult(Document):
-    """One figure: all workflows, with the noise floor and the machine's drift of each.
+    """A metric of all workflows, with the noise floor and the machine's drift of each.
 
-    ``noise`` is one plan's second deployment divided by its first, measured in the same rounds:
-    a ratio that is nearer to 1 than that says nothing.
+    ``noise`` is the value of a plan's second deployment divided by that of its first, in the same
+    rounds. A ratio nearer to 1 is no evidence of a difference.
     """
 
     format: int = 1
@@ -62,7 +62,7 @@ class MetricResult(Document):
     drift: dict[str, Drift] = Field(default_factory=dict)
 
     def row(self, workflow: str, variant: str) -> MetricRow | None:
-        """The row of a variant."""
+        """Return the row of a variant; None if there is none."""
         found = (row for row in self.rows if (row.workflow, row.variant) == (workflow, variant))
         return next(found, None)
 
@@ -72,9 +72,9 @@ class MetricResult(Document):
         return list(dict.fromkeys(row.workflow for row in self.rows))
 
     def verdict(self, workflow: str, against: Interval) -> Verdict:
-        """Whether ours is better than a baseline, by their ratio.
+        """Return whether ours is better than a baseline, by their ratio `against`.
 
-        Even where 1 is in its interval, or where two deployments of one plan may differ as much.
+        It is even if 1 is in the ratio's interval, or if two deployments of a plan differ as much.
         """
         noise = self.noise.get(workflow)
         floor = max(_distance(noise.low), _distance(noise.high)) if noise else 0.0
@@ -85,24 +85,24 @@ class MetricResult(Document):
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric is found in the records of a run."""
+    """Computes a metric from the records of a run."""
 
-    #: The verb; also what the published figures call it.
+    #: The verb, and the metric's name in the published figures.
     experiment: str
     metric: str
     unit: str
-    #: Label -> values by round, of the variants of a workflow that were measured.
+    #: Returns the values by round of the measured variants of a workflow, by label.
     rounds: Callable[[Recorded], Mapping[str, Rounds]]
     details: Callable[[Recorded], Details]
-    #: What it is found in.
+    #: The measurement that has the metric's samples.
     measurement: Measurement[Any]
     better: Better = "lower"
     statistic: Statistic = statistics.fmean
-    #: Why a variant that was measured has none.
+    #: The reason why a measured variant has no value.
     silent: str = _NOT_MEASURED
 
     def of(self, folder: RunFolder) -> MetricResult:
-        """The metric of every variant of every workflow."""
+        """Return the metric of every variant of every workflow."""
         rows: list[MetricRow] = []
         noise, drift = dict[str, Interval](), dict[str, Drift]()
         for recorded in folder.workflows:
@@ -147,7 +147,7 @@ class Metric:
     def _against(
         self, recorded: Recorded, label: str, rounds: Mapping[str, Rounds]
     ) -> dict[str, Interval]:
-        """Ours divided by the variant `label`: 1 where that is a baseline with just our plan."""
+        """Return ours divided by the variant `label`; 1 for a baseline with the same plan."""
         found, measured = dict[str, Interval](), recorded.first[label]
         for ours in recorded.ours:
             first = recorded.first[ours]
@@ -162,5 +162,5 @@ class Metric:
 
 
 def _distance(found: float) -> float:
-    """How far a ratio is from 1, alike for a ratio and its inverse."""
+    """Return the distance of a ratio from 1, equal for a ratio and its inverse."""
     return abs(math.log(found)) if found > 0 else math.inf

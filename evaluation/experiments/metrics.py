@@ -26,7 +26,7 @@ Sample = TypeVar("Sample")
 
 
 def pooled(rounds: Rounds) -> list[float]:
-    """All values, whatever their rounds."""
+    """Return the values of all rounds in one list."""
     return [value for each in rounds for value in each]
 
 
@@ -35,7 +35,7 @@ def _rounds(
     measurement: Measurement[Sample],
     values: Callable[[Sample], Sequence[float] | None],
 ) -> dict[str, Rounds]:
-    """The `values` of every round, of the variants all of whose samples have some."""
+    """Return the `values` of every round by label, for variants with values in all samples."""
     found: dict[str, Rounds] = {}
     for label, samples in recorded.samples(measurement).items():
         seen = [each for each in map(values, samples) if each is not None]
@@ -48,7 +48,7 @@ def _rounds(
 
 
 def latency_rounds(recorded: Recorded) -> dict[str, Rounds]:
-    """The latencies of every variant by round, in milliseconds."""
+    """Return the latencies of every variant by round, in milliseconds."""
     return _rounds(recorded, REQUESTS, lambda sample: sample.latencies_ms)
 
 
@@ -70,7 +70,7 @@ def _latency_details(recorded: Recorded) -> Details:
             figures["predicted_ms"] = predicted.latency_ms
             figures["predicted_low_ms"] = predicted.low_ms
             figures["predicted_high_ms"] = predicted.high_ms
-            # Of several payloads the mean is predicted.
+            # With several payloads, the prediction is a mean.
             typical = statistics.fmean if predicted.payloads_ms else statistics.median
             figures["error"] = round(predicted.latency_ms / typical(values) - 1, 4)
         if slo_ms := recorded.setup.slo_ms.get(plan.mechanisms):
@@ -85,7 +85,7 @@ def _latency_details(recorded: Recorded) -> Details:
 
 
 def _memory_rounds(recorded: Recorded) -> dict[str, Rounds]:
-    """Memory under load by round in MiB, of the variants whose sandboxes are to be seen."""
+    """Return the memory under load by round in MiB, of variants with visible sandboxes."""
     return _rounds(recorded, MEMORY, lambda s: None if s.busy_mib is None else [s.busy_mib])
 
 
@@ -94,7 +94,7 @@ def _memory_mib(recorded: Recorded) -> Mapping[str, float]:
 
 
 def _memory_details(recorded: Recorded) -> Details:
-    """The memory between requests."""
+    """Return the memory between requests."""
     samples = recorded.samples(MEMORY)
     found = {}
     for label, measured in recorded.first.items():
@@ -108,7 +108,7 @@ def _memory_details(recorded: Recorded) -> Details:
 
 
 def _cpu_rounds(recorded: Recorded) -> dict[str, Rounds]:
-    """CPU milliseconds a request by round, of the variants whose sandboxes are to be seen."""
+    """Return the CPU milliseconds per request by round, of variants with visible sandboxes."""
     return _rounds(
         recorded,
         REQUESTS,
@@ -117,7 +117,7 @@ def _cpu_rounds(recorded: Recorded) -> dict[str, Rounds]:
 
 
 def _cpu_details(recorded: Recorded) -> Details:
-    """The CPUs that the paper's plans have: those of ours are in the rows anyway."""
+    """Return the CPUs of the paper's plans; the rows have the CPUs of the measured plans."""
     cpus = {label: published_value(recorded.name, label, "cpus") for label in recorded.setup.plans}
     return {label: {"paper_cpus": count} for label, count in cpus.items() if count is not None}
 
@@ -130,15 +130,15 @@ def _throughput_rounds(recorded: Recorded) -> dict[str, Rounds]:
 
 
 def _best(recorded: Recorded) -> dict[str, list[ClosedSample]]:
-    """The samples of every round at that number of clients which has the highest mean."""
+    """Return the samples of every round at the number of clients with the highest mean."""
     best = {label: _most(rounds) for label, rounds in recorded.samples(CLOSED).items()}
     return {label: samples for label, samples in best.items() if samples}
 
 
 def _most(rounds: Sequence[Closed]) -> list[ClosedSample]:
-    """Of samples by round and number of clients, those of the number that answers most.
+    """Return the samples of all rounds at the number of clients with the highest throughput.
 
-    Numbers of clients at which a window had too few requests for a figure are left out.
+    A number of clients is left out if any of its windows has too few requests for a figure.
     """
     levels = [list(level) for level in zip(*rounds, strict=True)]
     enough = [level for level in levels if not any(each.too_few for each in level)]
@@ -166,11 +166,11 @@ def _throughput_details(recorded: Recorded) -> Details:
     return found
 
 
-# Cost: a request pays for its plan's CPUs and the measured memory as long as it lasts (Figure 19)
+# Cost: a request pays for its plan's CPUs and the measured memory for its duration (Figure 19)
 
 
 def _cost_rounds(recorded: Recorded) -> dict[str, Rounds]:
-    """USD per million requests by round, of the variants whose memory is known."""
+    """Return the USD per million requests by round, of variants whose memory is known."""
     memory, ghz = _memory_mib(recorded), recorded.ghz
     cpus = {label: plan.cpus for label, plan in recorded.setup.plans.items()}
     if recorded.replicate is not None:
@@ -187,7 +187,7 @@ def _cost_rounds(recorded: Recorded) -> dict[str, Rounds]:
 
 
 def _cost_details(recorded: Recorded) -> Details:
-    """``used``: with the CPU time really used; ``transitions``: what an orchestrator takes."""
+    """Return ``used``: the cost by used CPU time; ``transitions``: the orchestrator's price."""
     memory, latency, cpu = _memory_mib(recorded), latency_rounds(recorded), _cpu_rounds(recorded)
     found: Details = {}
     for label, measured in recorded.first.items():

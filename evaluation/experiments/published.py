@@ -1,4 +1,4 @@
-"""The paper's own figures and prices (Chiron §6.2); docs/evaluation.md says where they are from."""
+"""The paper's own figures and prices (Chiron §6.2); docs/evaluation.md has their sources."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from chiron.scheduler.prices import PAPER_GHZ, USD_PER_GB_S, USD_PER_GHZ_S
 from chiron.workflow.documents import read_json
 
-#: What AWS Step Functions takes for each state transition, which one-to-one pays on top (§6.2).
+#: The price of a state transition of AWS Step Functions, an extra cost of one-to-one (§6.2).
 USD_PER_TRANSITION = 0.000025
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
-#: Our variants and what the paper calls the system of that kind.
+#: Our variants, and the paper's names of systems of the same kind.
 _SYSTEMS = {
     "one-to-one": "one-to-one",
     "sand fork": "sand",
@@ -24,10 +24,10 @@ _SYSTEMS = {
 
 
 def published_value(workflow: str, label: str, metric: str) -> float | None:
-    """What the paper reports; None where it has no such system, workflow or metric.
+    """Return the paper's value; None if it lacks the system, the workflow or the metric.
 
-    Latency in milliseconds, memory in MB, throughput in requests per second that a 40-core node
-    can hold by latency and CPUs, cost in USD per million requests, computed from the others.
+    Latency is in milliseconds and memory in MB. Throughput is in requests per second of a 40-core
+    node, by latency and CPUs. Cost is in USD per million requests, computed from the other metrics.
     """
     systems = _published()["workflows"].get(_name(workflow), {})
     row: dict[str, float] = systems.get(_SYSTEMS.get(label, ""), {})
@@ -39,7 +39,7 @@ def published_value(workflow: str, label: str, metric: str) -> float | None:
 
 
 def published_error(workflow: str, mechanism: str, predictor: str) -> float | None:
-    """The mean prediction error that the paper reports, as a share."""
+    """Return the paper's mean prediction error, as a share; None if there is none."""
     errors = _published()["prediction_error_percent"]
     table = errors.get({"fork": "native"}.get(mechanism, mechanism), {})
     found: float | None = table.get(predictor, {}).get(_name(workflow))
@@ -47,23 +47,23 @@ def published_error(workflow: str, mechanism: str, predictor: str) -> float | No
 
 
 def source() -> str:
-    """Where the figures are from."""
+    """Return the source of the figures."""
     return str(_published()["source"])
 
 
 def _name(workflow: str) -> str:
-    """The paper's name for a workflow of benchmarks/."""
+    """Return the paper's name of a workflow of benchmarks/."""
     return "finra-5" if workflow == "finra" else workflow
 
 
 def held_usd(latency_ms: float, cpus: float, ghz: float, memory_mib: float) -> float:
-    """What one request costs that holds its CPUs and memory as long as it lasts."""
+    """Return the cost of a request that holds its CPUs and memory for its whole duration."""
     seconds = latency_ms / 1000
     return seconds * (cpus * ghz * USD_PER_GHZ_S + _gb(memory_mib) * USD_PER_GB_S)
 
 
 def used_usd(latency_ms: float, cpu_s: float, ghz: float, memory_mib: float) -> float:
-    """The same with the CPU time that it really used."""
+    """Return the cost of a request that pays for the CPU time used, and holds its memory."""
     return cpu_s * ghz * USD_PER_GHZ_S + latency_ms / 1000 * _gb(memory_mib) * USD_PER_GB_S
 
 

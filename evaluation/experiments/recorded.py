@@ -1,4 +1,4 @@
-"""What a folder has of a run, by workflow: setups, samples by variant, and the machine's drift."""
+"""Reads a run's folder, by workflow: setups, samples by variant, and the machine's drift."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Sample = TypeVar("Sample")
 
 
 class Drift(Document):
-    """How the machine's speed changed, by the CPU-speed probe of every round.
+    """The changes of the machine's speed, by the CPU-speed probe of every round.
 
-    Its median, its 5th and 95th percentile, and its last third relative to its first. ``others`` is
-    the share of the cores that other programs had, None where that is not known.
+    ``probe_ms``, ``low_ms``, ``high_ms``: median, 5th, 95th percentile. ``trend``: the last third
+    divided by the first. ``others``: the other programs' share of the cores, None if unknown.
     """
 
     probe_ms: float
@@ -40,8 +40,8 @@ class Drift(Document):
 class Recorded:
     """One workflow of a run, on a machine with a clock of `ghz`.
 
-    ``first`` maps each label to that under which the same plan was measured, ``refused`` to why
-    the gateway does not have it.
+    ``first`` maps each label to the label that has the samples of the same plan. ``refused`` maps
+    labels to the reasons why they were left out.
     """
 
     out: Path
@@ -53,15 +53,15 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """The workflow's."""
+        """The name of the workflow."""
         return self.setup.workflow
 
     def samples(self, measurement: Measurement[Sample]) -> dict[str, list[Sample]]:
-        """The samples by label, in the order of the rounds, the A/A replicate's among them."""
+        """Return the samples by label, in the order of the rounds, with the A/A replicate's."""
         return by_label(measurement.journal(self.out).rows())
 
     def drift(self, measurement: Measurement[Any]) -> Drift | None:
-        """How the machine changed over the rounds; None where there are none."""
+        """Return the machine's drift over the rounds; None if there are no rounds."""
         rows = measurement.journal(self.out).rows()
         if not rows:
             return None
@@ -77,14 +77,14 @@ class Recorded:
 
     @property
     def replicate(self) -> tuple[str, str] | None:
-        """The label of what is deployed twice, and that of its second deployment."""
+        """The labels of both deployments of the plan of ours that is deployed twice."""
         labels = [self.first[label] for label in self.ours if label in self.first]
         return (labels[0], f"{REPLICATE}{labels[0]}") if labels else None
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run on disk."""
+    """The records of a run."""
 
     run: Run[Settings]
     workflows: tuple[Recorded, ...]
@@ -96,7 +96,7 @@ class RunFolder:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why its figures or its predictions are not to be relied on, each line once."""
+        """The reasons not to rely on the figures or the predictions, each once."""
         plans = [plan for each in self.workflows for plan in each.setup.plans.values()]
         predicted = [line for p in plans if p.predicted for line in p.predicted.warnings]
         reason = no_evidence(self.run.commits)
@@ -104,9 +104,9 @@ class RunFolder:
 
 
 def read_run(out: Path) -> RunFolder:
-    """The run in the folder `out`, with the workflows that are set up so far.
+    """Return the run in the folder `out`, with the workflows that are set up so far.
 
-    Raises ``missing-file`` where there is none, ``bad-document`` where it is something else.
+    Raises ``missing-file`` if there is no run, ``bad-document`` if its file is invalid.
     """
     run = read_document(Run[Settings], out / RUN_FILE, "run")
     ours = tuple(our_labels(run.settings.mechanisms)) if "pgp" in run.settings.planners else ()

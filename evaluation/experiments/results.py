@@ -1,4 +1,4 @@
-"""What each verb of ``chiron evaluate`` makes of a run: metrics, SLO, load, where the time goes."""
+"""The results of each verb of ``chiron evaluate``: metrics, SLO, load and breakdown."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from chiron.workflow.documents import Document
 
 
 class SloRow(Document):
-    """One variant against the SLO that plans of its mechanism were made for (Chiron Figure 14).
+    """The requests of one variant that miss the SLO of its mechanism's plans (Chiron Figure 14).
 
-    ``same_run_`` is with Faastlane's mean of the very rounds in which the requests were sent: the
+    ``same_run_`` fields use Faastlane's mean in the same rounds as the requests instead: the
     machine may have been faster or slower when the SLO was set.
     """
 
@@ -49,9 +49,9 @@ class SloRow(Document):
 
 
 class LoadRow(Document):
-    """One variant at one rate; latencies of what was answered, None where that was too little.
+    """One variant at one rate; latencies are None if fewer than `FEWEST` requests were answered.
 
-    ``failed`` is the share of requests that were dropped for too many under way, or went wrong.
+    ``failed`` is the share of requests that failed, or were dropped as too many were running.
     """
 
     workflow: str
@@ -65,7 +65,7 @@ class LoadRow(Document):
 
 
 class BreakdownRow(Document):
-    """The traced request of median latency of one variant: its parts add up."""
+    """The parts of the traced request with the median latency of one variant."""
 
     workflow: str
     variant: str
@@ -74,7 +74,7 @@ class BreakdownRow(Document):
 
 
 class SloResult(Document):
-    """The violations of every variant that was measured."""
+    """The SLO violations of every measured variant."""
 
     format: int = 1
     experiment: str = "slo"
@@ -82,7 +82,7 @@ class SloResult(Document):
 
 
 class LoadResult(Document):
-    """Every variant at every rate that it was tried at."""
+    """The latencies of every variant at every measured rate."""
 
     format: int = 1
     experiment: str = "load"
@@ -90,7 +90,7 @@ class LoadResult(Document):
 
 
 class BreakdownResult(Document):
-    """Where the time of a request goes in every variant: what explains a ratio."""
+    """The parts of a request's time in every variant, which explain the ratios."""
 
     format: int = 1
     experiment: str = "breakdown"
@@ -101,7 +101,7 @@ Result = MetricResult | SloResult | LoadResult | BreakdownResult
 
 
 def slo(folder: RunFolder) -> SloResult:
-    """How often requests miss the SLO that our plans were made for."""
+    """Return how often requests miss the SLO of our plans."""
     return SloResult(rows=tuple(row for each in folder.workflows for row in _slo(each)))
 
 
@@ -131,7 +131,7 @@ def _above(values: Sequence[float], slo_ms: float) -> Interval:
 
 
 def load(folder: RunFolder) -> LoadResult:
-    """Latency while requests arrive at a constant rate."""
+    """Return the latencies of requests that arrive at constant rates."""
     return LoadResult(rows=tuple(row for each in folder.workflows for row in _load(each)))
 
 
@@ -161,7 +161,7 @@ def _load(recorded: Recorded) -> Iterator[LoadRow]:
 
 
 def breakdown(folder: RunFolder) -> BreakdownResult:
-    """The typical parts of every variant that was traced."""
+    """Return the typical parts of a request in every traced variant."""
     return BreakdownResult(rows=tuple(row for each in folder.workflows for row in _parts(each)))
 
 
@@ -177,7 +177,7 @@ def _parts(recorded: Recorded) -> Iterator[BreakdownRow]:
 
 
 class Experiment(NamedTuple):
-    """A verb of ``chiron evaluate``: its measurements, and the results that they give."""
+    """A verb of ``chiron evaluate``: its measurements, and the functions that compute results."""
 
     measurements: tuple[Measurement[Any], ...]
     results: tuple[Callable[[RunFolder], Result], ...]
@@ -194,12 +194,12 @@ EXPERIMENTS = {
 
 
 def measurements_of(names: list[str]) -> list[Measurement[Any]]:
-    """What the experiments `names` measure, once each."""
+    """Return the measurements of the experiments `names`, each once."""
     found = [m for name in names for m in EXPERIMENTS[name].measurements]
     return list({measurement.name: measurement for measurement in found}.values())
 
 
 def results_of(names: list[str], folder: RunFolder) -> list[Result]:
-    """The results of the experiments `names`, those left out of which nothing was measured."""
+    """Return the results of the experiments `names` that have measured rows."""
     made = [make(folder) for name in names for make in EXPERIMENTS[name].results]
     return [r for r in made if any(getattr(row, "value", row) is not None for row in r.rows)]

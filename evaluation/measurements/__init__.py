@@ -1,1 +1,1 @@
-"""What runs on the machine: each measurement yields rounds, in which every variant has its turn."""
+"""The measurements of deployed variants, in rounds in which all variants take turns."""

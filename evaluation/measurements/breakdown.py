@@ -1,4 +1,4 @@
-"""Where the time of a request goes, by the wraps' own timeline (X-Chiron-Trace)."""
+"""Divides the time of a request into parts, by the wraps' timelines (X-Chiron-Trace)."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from chiron.evaluation.bench.rounds import Measurement, Round, Session
 from chiron.workflow.documents import Document
 from chiron.workflow.timeline import Timeline
 
-#: What a traced request takes, for the forecast.
+#: The duration of a traced request, for the forecast.
 _TRACE_S = 0.1
 Times = tuple[float, float]
 
 
 class Breakdown(Document):
-    """One traced request in milliseconds: its parts add up to ``latency_ms``."""
+    """The parts of a traced request in milliseconds, which add up to ``latency_ms``."""
 
     latency_ms: float
-    #: At least one handler runs.
+    #: The time in which at least one handler runs.
     functions_ms: float
-    #: No handler runs, but a process is being forked or handed its work.
+    #: The time in which no handler runs, but a process or thread is being started.
     starting_ms: float
-    #: Neither, inside of a wrap: gathering, passing on, calls of further wraps.
+    #: The other time inside a wrap: gathering and sending results, calling other wraps.
     wrap_ms: float
-    #: From the client to the wraps and back: connection, gateway, HTTP.
+    #: The time between the client and the wraps: connection, gateway, HTTP.
     outside_ms: float
-    #: Not a part: how long handlers waited for a core or for the GIL, over all of them.
+    #: Not a part: the sum of the handlers' waiting times for a core.
     waiting_ms: float
-    #: Not a part: the handlers' times added up, whether they ran at once or in turn.
+    #: Not a part: the sum of the handlers' times, parallel or not.
     work_ms: float
 
 
 def break_down(latency_ms: float, timelines: Iterable[Timeline]) -> Breakdown:
-    """The parts of a request that took `latency_ms`.
+    """Return the parts of a request that took `latency_ms`.
 
-    `timelines` has what every wrap did that the client called, by the client's clock.
+    `timelines` has the timelines of all wraps that the client called, by the client's clock.
     """
     runs, starts, inside = list[Times](), list[Times](), list[Times]()
     waiting = 0.0
@@ -60,7 +60,7 @@ def break_down(latency_ms: float, timelines: Iterable[Timeline]) -> Breakdown:
 
 
 def covered(spans: Iterable[Times]) -> float:
-    """How much time at least one of `spans` covers."""
+    """Return the length of the union of `spans`."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, reached))
@@ -69,7 +69,7 @@ def covered(spans: Iterable[Times]) -> float:
 
 
 def _traced(session: Session, placed: Placed) -> tuple[Breakdown, ...]:
-    """Traced requests; a first one is left out."""
+    """Return the parts of `scale.traces` traced requests, after one request to warm up."""
     requests = session.bench.requests(session.round, session.scale.traces)
     answers = [
         placed.deployment.invoke(payload.content, trace=True)

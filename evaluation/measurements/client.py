@@ -1,7 +1,7 @@
-"""One client for every planner, in one thread: sends a request along its route, call by call.
+"""The load client of all planners, in one thread: makes a request's calls along its route.
 
-Load generators such as vegeta, k6, wrk and hey call one URL. In planner one-to-one a request is as
-many calls as the workflow has tasks, so the same client has to do for all planners.
+Load generators such as vegeta, k6, wrk and hey call one URL. With planner one-to-one, a request has
+a call for each task of the workflow. All planners have to be measured with the same client.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chiron.openfaas.function_headers import function_headers
 from chiron.workflow.data import text_of
 from chiron.workflow.errors import ChironError
 
-#: Requests of a window below which it gives no figure.
+#: The fewest requests of a window that are enough for a figure.
 FEWEST = 100
-#: Longest that one call may take, in seconds; what is slower has failed.
+#: The timeout in seconds of a call that has no timeout of its own.
 TIMEOUT_S = 20.0
 
 
 class RequestError(Exception):
-    """A request that failed: no answer, another status than 200, or a wrong answer."""
+    """A request that failed: no answer, an error status, or a wrong answer."""
 
 
 class Client(NamedTuple):
@@ -40,7 +40,7 @@ class Client(NamedTuple):
     requests: Iterator[CheckedPayload]
 
     async def request(self) -> None:
-        """Send the next one; RequestError where it fails, or the answer is not the expected one."""
+        """Send the next request; raises RequestError if it fails or its answer is wrong."""
         payload, check = next(self.requests)
         begun = set[asyncio.Task[str]]()
 
@@ -56,7 +56,7 @@ class Client(NamedTuple):
         except ChironError as error:
             raise RequestError(error.message) from None
         finally:
-            for task in begun:  # nobody awaits those that still run
+            for task in begun:  # calls that still run after an error
                 task.cancel()
             await asyncio.gather(*begun, return_exceptions=True)
         try:
@@ -82,7 +82,7 @@ class Client(NamedTuple):
 
 
 async def _followed(steps: Steps) -> str:
-    """The answer of a request that takes these steps."""
+    """Follow the steps of a request, and return its answer."""
     try:
         tasks, timeout_s = next(steps)
         while True:
@@ -103,7 +103,7 @@ async def _followed(steps: Steps) -> str:
 async def client_of(
     url: str, route: Route, requests: Iterator[CheckedPayload]
 ) -> AsyncIterator[Client]:
-    """A client with connections of its own, as many as its requests need at once."""
+    """Provide a client with its own connections, without a limit on their number."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(),

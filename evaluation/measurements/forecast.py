@@ -1,8 +1,8 @@
-"""How long a run takes, said before it begins: what it is made of, and for how long each may go on.
+"""Forecasts the duration of a run and of its parts before it begins.
 
-Measurements end by themselves after their time. What it takes to set a workflow up was timed on two
-cores at 2.1 GHz and is proportional to its functions; a slower machine takes longer for that.
-How long a round takes is known after the first one, and then said with those that are left.
+Measurements stop after their time limit. The set-up of a workflow is proportional to its functions;
+it was timed on two cores at 2.1 GHz, and takes longer on a slower machine. After the first round of
+a measurement, its duration is known. From then on, the remaining time is reported with each round.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from chiron.evaluation.bench.variants import variants
 from chiron.scheduler.planners import PLANNERS
 from chiron.workflow.model import Workflow
 
-#: Seconds: constants of the platform; a function that is profiled; a sandbox that is deployed;
-#: a request of Faastlane's, its share of deploying it included.
+#: Seconds to measure the platform's constants, to profile a function, to deploy a sandbox, and for
+#: a request to Faastlane's plan with its share of the deployment.
 _CALIBRATION_S, _PROFILE_S, _SANDBOX_S, _BASELINE_S = 35.0, 2.2, 0.7, 0.12
-#: What a sandbox takes longer whose image is built, pushed and pulled (timed on faasd with its
-#: registry on the same machine), and how many of them calibrating has.
+#: Additional seconds of a sandbox whose image is built, pushed and pulled (timed on faasd with its
+#: registry on the same machine), and the sandboxes of a calibration.
 _PULLED_S, _CALIBRATION_SANDBOXES = 6.0, 14
-#: From how many seconds on they are said in minutes.
+#: The least duration in seconds that is shown in minutes.
 _IN_MINUTES_S = 120.0
 
 
@@ -36,13 +36,13 @@ def forecast(
     profiled: Collection[str] = (),
     pulling: bool = False,
 ) -> dict[str, float]:
-    """The seconds of a run's parts by their names, in the order in which a workflow has them.
+    """Return the seconds of a run's parts by their names, in the order of a workflow's parts.
 
-    `calibrated` is whether the platform's constants are there, `profiled` the workflows whose
-    profiles are, and `pulling` whether the gateway pulls its images: they are built and pushed.
+    `calibrated`: the platform's constants exist. `profiled`: the workflows whose profiles exist.
+    `pulling`: the gateway pulls images, which are built and pushed first.
     """
     chosen = variants(settings.planners, settings.mechanisms)
-    count = len(chosen) + 1  # one is deployed twice
+    count = len(chosen) + 1  # one plan is deployed twice
     pulled_s = _PULLED_S if pulling else 0.0
     baselines = 0 if settings.slo_ms else len(workflows) * len(settings.mechanisms)
     alone = sum(PLANNERS[each.planner].orchestrator == "client" for each in chosen)
@@ -62,7 +62,7 @@ def forecast(
 
 
 def in_words(parts: Mapping[str, float]) -> str:
-    """The forecast as a line."""
+    """Return the forecast as a line."""
     named = [f"{name} {_duration(seconds)}" for name, seconds in parts.items()]
     total = _duration(sum(parts.values()))
     words = f"this takes about {total} on two idle cores, less what was measured already"

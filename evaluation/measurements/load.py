@@ -1,4 +1,4 @@
-"""Many requests at once: as many as go through (closed loop), or at a given rate (open loop)."""
+"""Concurrent requests: by a number of clients (closed loop), or at a given rate (open loop)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from chiron.evaluation.bench.settings import Scale
 from chiron.evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from chiron.workflow.documents import Document
 
-#: Pause after a failure, so that refused clients do not spin.
+#: The pause after a failure, so that refused clients do not spin.
 _AFTER_FAILURE_S = 0.02
-#: Requests under way at most; what arrives beyond is dropped, since a client has an end, too.
+#: The most concurrent requests of the open loop; further arrivals are dropped to bound the client.
 MOST_UNDER_WAY = 32
-#: What a sample takes longer, for the forecast: until all clients have begun and ended, until the
-#: last of the most requests that may be under way is answered.
+#: The additional seconds of a sample, for the forecast. Closed loop: until all clients have begun
+#: and ended. Open loop: until `MOST_UNDER_WAY` requests are answered.
 _CLOSED_MORE_S, _OPEN_MORE_S = 0.5, 1.0
-#: The throughput of the best variant, as a multiple of a typical one, for the forecast.
+#: The best variant's throughput as a multiple of a typical variant's, for the forecast.
 _BEST = 1.4
 
 
 class ClosedSample(Document):
-    """What one variant answered while `clients` clients were at it.
+    """The answers of one variant to `clients` clients.
 
-    ``counted`` is how many answers came within the time that counts, None in runs of before.
-    ``cpu_ms`` is the CPU time of a request by part, the client's among them, over all that were
-    answered, those before and after the time that counts included; None where it is not to be seen.
+    ``counted`` is the number of answers within the window, None in older runs. ``cpu_ms`` is the
+    CPU time of a request by part, including the client, over all answers, also outside the window.
+    It is None if the sandboxes are not visible.
     """
 
     clients: int
@@ -46,16 +46,16 @@ class ClosedSample(Document):
 
     @property
     def too_few(self) -> bool:
-        """Whether they are too few for a figure."""
+        """Whether the window has too few answers for a figure."""
         return self.counted is not None and self.counted < FEWEST
 
 
 async def closed_loop(client: Client, clients: int, seconds: float, most_s: float) -> ClosedSample:
-    """Requests answered per second, those counted whose answer came while the window was open.
+    """Measure the answers per second of `clients` clients, counting answers within a window.
 
-    It opens when every client has had its first answer, or its first failure: before that not all
-    of them are at it. It closes after so many `seconds`, or later, with the answer that makes them
-    enough for a figure, but after `most_s` at the latest.
+    The window opens when every client has had its first answer or failure: before that, not all
+    clients send. It closes after `seconds`, or later with the answer `FEWEST`, but after `most_s`
+    seconds at the latest.
     """
     begin = end = math.inf
     latencies_ms: list[float] = []
@@ -99,10 +99,10 @@ async def closed_loop(client: Client, clients: int, seconds: float, most_s: floa
 
 
 class OpenSample(Document):
-    """What one variant answered while requests arrived at `per_s`.
+    """The answers of one variant to requests that arrived at the rate `per_s`.
 
-    A latency counts from when the request was due, not from when it could be sent, so that a
-    client that falls behind hides nothing.
+    A latency counts from the time at which the request was due, not from its sending. So a client
+    that falls behind hides nothing.
     """
 
     per_s: float
@@ -113,7 +113,7 @@ class OpenSample(Document):
 
 
 async def open_loop(client: Client, per_s: float, seconds: float) -> OpenSample:
-    """Requests due every 1 / `per_s` seconds for so many `seconds`; waits for their answers."""
+    """Send a request every 1 / `per_s` seconds for `seconds`, and wait for all answers."""
     arrived = max(1, round(per_s * seconds))
     begin = time.perf_counter()
     latencies_ms: list[float] = []
@@ -166,7 +166,7 @@ def _closed(session: Session, placed: Placed) -> Closed:
 
 
 async def _level(client: Client, placed: Placed, clients: int, scale: Scale) -> ClosedSample:
-    """A sample with the CPU time of its requests."""
+    """Return a sample with the CPU time of its requests."""
     meter, around = placed.meter, placed.around
     before = around.cpu_s(meter) if meter else {}
     sample = await closed_loop(client, clients, scale.closed_s, scale.most_s)
@@ -179,7 +179,7 @@ async def _level(client: Client, placed: Placed, clients: int, scale: Scale) -> 
 
 
 def _open(session: Session, placed: Placed) -> Open:
-    """A sample for every rate, up to the first that is too high."""
+    """Return a sample for every rate, up to the first rate with dropped or failed requests."""
     scale, peak = session.scale, peak_per_s(session.out)
 
     async def rates() -> Open:
@@ -190,19 +190,19 @@ def _open(session: Session, placed: Placed) -> Open:
                 if samples[-1].dropped or samples[-1].errors:
                     break
             with suppress(RequestError):
-                await client.request()  # what is still queued is served before it
+                await client.request()  # returns after the requests that are still queued
         return tuple(samples)
 
     return asyncio.run(rates())
 
 
 def _window_s(scale: Scale, seconds: float, per_s: float) -> float:
-    """How long a window of at least so many `seconds` is in which so many requests arrive."""
+    """Return the seconds in which `FEWEST` requests arrive, within `seconds` and `scale.most_s`."""
     return max(seconds, min(scale.most_s, FEWEST / per_s))
 
 
 def peak_per_s(out: Path) -> float:
-    """The highest throughput that any variant has reached in the closed loop; 1 without one."""
+    """Return the highest throughput of any variant in the closed loop; 1 if there is none."""
     rows = CLOSED.journal(out).rows()
     found = [sample.per_s for row in rows for each in row.samples.values() for sample in each]
     return max(found, default=0.0) or 1.0

@@ -1,4 +1,4 @@
-"""Measures one workflow: sets it up, deploys its variants and runs what is still missing."""
+"""Measures one workflow: sets it up, deploys its variants and runs the missing rounds."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def measure_workflow(
     scale: Scale,
     measurements: Sequence[Measurement[Any]],
 ) -> Setup:
-    """Bring the journals of `measurements` in the folder `out` of a workflow to their full length.
+    """Measure the missing rounds of `measurements`; their journals are in `out`.
 
-    Raises what setting up raises; ``nothing-deployed``; ``wrong-output``.
+    Raises the errors of the set-up; ``nothing-deployed``; ``wrong-output``.
     """
     name = folder.workflow.name
 
@@ -71,13 +71,13 @@ def measure_workflow(
 
 
 def refused(out: Path) -> dict[str, str]:
-    """Label -> why the gateway of the last run did not have the variant."""
+    """Return why each variant, by its label, was left out of the last run."""
     file = out / REFUSED_FILE
     return dict(read_json(file, "list")) if file.exists() else {}
 
 
 def _groups(plans: Mapping[str, Plan], folder: WorkflowFolder, provider: str) -> list[list[str]]:
-    """The variants that stand side by side on the run's gateway."""
+    """Return the groups of variants that fit side by side on the run's gateway."""
     room = function_limit(provider)
     if room is not None:
         sources = Sources.read(folder)
@@ -86,6 +86,6 @@ def _groups(plans: Mapping[str, Plan], folder: WorkflowFolder, provider: str) ->
 
 
 def _keep_refused(out: Path, reasons: Mapping[str, str], labels: Sequence[str]) -> None:
-    """Write down why variants are missing, and forget it of those that are there by now."""
+    """Store why variants are missing, and delete the reasons of `labels` that are deployed now."""
     before = {label: why for label, why in refused(out).items() if label not in labels}
     write_atomically(out / REFUSED_FILE, json.dumps({**before, **reasons}, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""One request at a time: latencies and CPU time; and the sandboxes' memory, idle and meanwhile."""
+"""One request at a time: latencies and CPU time, and the memory of sandboxes, idle and busy."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from chiron.generator.stores import StorePlace
 from chiron.workflow.documents import Document
 
 Looked = TypeVar("Looked")
-#: For the forecast: what a request takes (the mean of runs on two cores), and what a look at an
-#: idle variant and the last request take.
+#: For the forecast, in seconds: a request (the mean of runs on two cores), and the reading of an
+#: idle variant with the last request.
 _REQUEST_S, _AROUND_S = 0.09, 0.3
 
 
 class RequestsSample(Document):
-    """A block of requests, one after another; ``cpu_s`` is None where it is not to be seen."""
+    """A block of requests, one after another; ``cpu_s`` is None if no sandbox is visible."""
 
     latencies_ms: tuple[float, ...]
     cpu_s: float | None = None
 
 
 class MemorySample(Document):
-    """Memory of all sandboxes of a variant in MiB, every page once; None where unseen.
+    """Memory of a variant's sandboxes in MiB, every page once; None if they are not visible.
 
-    ``busy_mib`` has forked processes that are there during a request alone.
+    ``busy_mib`` includes forked processes that exist only during a request.
     """
 
     idle_mib: float | None = None
@@ -41,9 +41,9 @@ class MemorySample(Document):
 
 
 class HeldSample(Document):
-    """What objects take in wraps and a Redis while requests run one after another, on average.
+    """The mean size in MB of objects in wraps and Redis while requests run one after another.
 
-    In MB; None where wraps do not tell.
+    None if the wraps do not report it.
     """
 
     mean_mb: float | None = None
@@ -84,7 +84,7 @@ def _held(store: StorePlace, session: Session, placed: Placed) -> HeldSample:
 def _while_busy(
     session: Session, placed: Placed, seconds: float, look: Callable[[], Looked]
 ) -> list[Looked]:
-    """What `look` finds for so many seconds, while a thread sends one request after another."""
+    """Return results of `look` over `seconds`, while a thread sends one request after another."""
     bench, enough = session.bench, threading.Event()
 
     def send() -> None:
@@ -124,7 +124,7 @@ MEMORY: Measurement[MemorySample] = Measurement(
 
 
 def held(store: StorePlace) -> Measurement[HeldSample]:
-    """What objects take meanwhile, those in `store` too."""
+    """Return the measurement of the objects in the wraps and in `store`."""
     return Measurement(
         "held",
         Round[HeldSample],

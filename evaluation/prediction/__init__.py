@@ -1,1 +1,1 @@
-"""How well latencies are predicted: plans at random, measured and predicted."""
+"""The accuracy of latency predictions: random plans, measured and predicted."""

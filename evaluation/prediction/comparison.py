@@ -1,4 +1,4 @@
-"""Measured plans and how wrong the predictor and the baselines are about them."""
+"""Compares measured plans with the predictor and the baselines."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _SLOS = 200
 
 
 class MeasuredWorkflow(Document):
-    """The rows of one workflow and mechanism, and what they say."""
+    """The rows of one workflow and mechanism, and their summary."""
 
     workflow: str
     mechanism: str
-    #: Of what was predicted before, against the median of every request; and, in hindsight, of
-    #: predictions with functions as fast as the machine was beside the requests.
+    #: Errors of predictions against the median of all requests; and, in hindsight, of predictions
+    #: at the machine's speed beside the requests.
     errors: ErrorSummary
     errors_at_speed: ErrorSummary
-    #: Of the 95th percentile of all requests.
+    #: Errors against the 95th percentile of all requests.
     p95_errors: ErrorSummary
-    #: As in `Distribution`.
+    #: The mean difference of two deployments of one plan; None if no plan was deployed twice.
     noise: float | None
     #: The share of medians within the predicted range, and the mean of its half-widths relative to
     #: the prediction.
@@ -48,7 +48,7 @@ class MeasuredWorkflow(Document):
 
     @classmethod
     def of(cls, workflow: str, mechanism: str, rows: Sequence[PredictedRow]) -> MeasuredWorkflow:
-        """The summary of at least one row."""
+        """Summarise at least one row."""
         noise = [row.noise for row in rows if row.noise is not None]
         return cls(
             workflow=workflow,
@@ -64,7 +64,7 @@ class MeasuredWorkflow(Document):
         )
 
     def distribution(self) -> Distribution:
-        """The predictor's errors on these rows."""
+        """Return the predictor's errors on these rows."""
         errors = (row.error for row in self.rows)
         return Distribution.of(self.workflow, self.mechanism, OURS, errors, self.noise)
 
@@ -78,24 +78,24 @@ class MeasuredComparison(Document):
     baselines: BaselineReport | None = None
 
     def distributions(self) -> list[Distribution]:
-        """The errors of the predictor and of every baseline that ran."""
+        """Return the errors of the predictor and of every baseline that ran."""
         learned = self.baselines.distributions if self.baselines else ()
         return [*(each.distribution() for each in self.workflows), *learned]
 
 
 class SlosKept(NamedTuple):
-    """What becomes of SLOs for which the cheapest plan is taken that is predicted to meet them."""
+    """How often SLOs are kept if each gets the cheapest plan that is predicted to meet it."""
 
     #: The share of the SLOs that a plan is predicted to meet.
     met: float
-    #: Of these, the share that the plan kept by its measured median; None where there are none.
+    #: The share of these SLOs that the plan's measured median keeps; None without such SLOs.
     kept: float | None
-    #: By what part of the SLO the slowest was above it, at most.
+    #: The largest excess over an SLO, as a share of the SLO.
     missed_by: float
 
 
 def slos_kept(rows: Sequence[PredictedRow]) -> SlosKept:
-    """For SLOs at equal distances from the fastest prediction to the slowest high end."""
+    """Return the result of SLOs spaced evenly from the fastest prediction to the top high end."""
     first = min(row.predicted.latency_ms for row in rows)
     step = (max(row.predicted.high_ms for row in rows) - first) / (_SLOS - 1)
     over = []
@@ -117,8 +117,8 @@ def compare_stored(
 ) -> MeasuredComparison:
     """Predict the rows in the folder `path` from the profiles and the platform beside them.
 
-    `held_out` is what the baselines are not to see in training; None trains none. `platform` has
-    constants instead of those that are stored.
+    `held_out` names what baselines must not see in training; None trains no baseline. `platform`
+    replaces the stored constants.
     """
     stored_platform, stored = read_rows(path)
     place = platform or stored_platform
@@ -141,7 +141,7 @@ def compare_stored(
 
 
 def as_csv(comparison: MeasuredComparison) -> str:
-    """One line a plan."""
+    """Return a table with a line for each plan."""
     learned = comparison.baselines.distributions if comparison.baselines else ()
     lines = []
     for each in comparison.workflows:

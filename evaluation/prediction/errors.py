@@ -1,4 +1,4 @@
-"""How wrong predictions are: (P̂ - P) / P, as Chiron §6.1 defines it, by predictor, and as boxes."""
+"""Prediction errors (P̂ - P) / P (Chiron §6.1) by predictor: summaries and box plots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chiron.workflow.documents import Document
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: What the predictor of this project is called beside the baselines.
+#: The name of this project's predictor beside the baselines.
 OURS = "chiron"
 #: Distinguishable by the colour-blind (Okabe and Ito), in the order in which predictors come.
 _COLOURS = ("#009E73", "#999999", "#E69F00", "#56B4E9", "#0072B2", "#CC79A7")
@@ -33,7 +33,7 @@ class ErrorSummary(Document):
 
     @classmethod
     def of(cls, errors: Sequence[float]) -> ErrorSummary:
-        """The summary of at least one relative error."""
+        """Summarise at least one relative error."""
         absolute = [abs(error) for error in errors]
         spread = absolute if len(absolute) > 1 else absolute * 2
         return cls(
@@ -46,8 +46,8 @@ class ErrorSummary(Document):
 class Distribution(Document):
     """The relative errors (P̂ - P) / P of one predictor, in the order of the measured rows.
 
-    ``noise`` is how far two deployments of one plan differ on average, which no predictor can
-    foresee; null where none was deployed twice.
+    ``noise`` is the mean difference of two deployments of one plan, which no predictor can
+    foresee; null if no plan was deployed twice.
     """
 
     workflow: str
@@ -65,7 +65,7 @@ class Distribution(Document):
         errors: Iterable[float],
         noise: float | None = None,
     ) -> Distribution:
-        """The same with its errors rounded, as it is stored."""
+        """Return a distribution with rounded errors, as it is stored."""
         rounded = tuple(round(error, 6) for error in errors)
         return cls(
             workflow=workflow, mechanism=mechanism, predictor=predictor, errors=rounded, noise=noise
@@ -73,17 +73,17 @@ class Distribution(Document):
 
     @property
     def summary(self) -> ErrorSummary:
-        """Mean, bias and 95th percentile."""
+        """The summary of these errors."""
         return ErrorSummary.of(self.errors)
 
     @property
     def place(self) -> tuple[str, str]:
-        """Workflow and mechanism: those of one place are drawn side by side."""
+        """Workflow and mechanism; distributions of equal place share a panel."""
         return self.workflow, self.mechanism
 
 
 def by_place(distributions: Iterable[Distribution]) -> list[list[Distribution]]:
-    """Those of one workflow and mechanism together, in the order of their first appearance."""
+    """Group distributions by workflow and mechanism, in the order of first appearance."""
     places: dict[tuple[str, str], list[Distribution]] = {}
     for each in distributions:
         places.setdefault(each.place, []).append(each)
@@ -91,7 +91,7 @@ def by_place(distributions: Iterable[Distribution]) -> list[list[Distribution]]:
 
 
 def error_boxes(distributions: Sequence[Distribution], title: str) -> bytes:
-    """A PNG with one panel for every workflow and mechanism, one box a predictor, by matplotlib.
+    """Return a PNG with a panel for each workflow and mechanism, and a box for each predictor.
 
     Boxes are quartiles, whiskers the 5th and 95th percentile, diamonds means; the numbers above are
     mean absolute errors, triangles those of the paper. The grey band is the noise between two

@@ -1,4 +1,4 @@
-"""Plans at random, measured in batches: any partition of the tasks into processes is as likely."""
+"""Random plans, measured in batches: each stage's tasks are put into random processes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from chiron.workflow.streaming import as_begun
 
 #: One plan in this many spreads its processes over two wraps.
 SPREAD_ONE_IN = 4
-#: One in this many gives each wrap a single CPU, however many processes it runs.
+#: One plan in this many gives each wrap a single CPU, whatever the number of its processes.
 CRAMPED_ONE_IN = 4
-#: Plans that are deployed at once: few enough for the memory of a small machine.
+#: Plans deployed at once: few enough for the memory of a small machine.
 BATCH = 8
 
 
@@ -38,12 +38,12 @@ def random_plans(
     most_processes: int,
     seed: int,
 ) -> Iterator[Plan]:
-    """`count` distinct plans of at most `most_processes` processes in a stage of a wrap.
+    """Yield `count` distinct plans of at most `most_processes` processes in a stage of a wrap.
 
-    Equal arguments give equal plans. Fewer come where the workflow has fewer.
+    Equal arguments give equal plans. Fewer plans come if no new plan is found in many draws.
     """
     generator = random.Random(seed)  # noqa: S311  (plans, not secrets)
-    # What reads streams runs beside what writes them: in processes that differ, if at all.
+    # Readers of streams run beside their writers, so they share a stage here.
     stages = (as_begun(workflow) if workflow.streaming else workflow).stages
     seen: set[Layout] = set()
     for _ in range(count * 50):
@@ -72,7 +72,7 @@ def _stage(
     processes: list[list[str]] = [[] for _ in range(count)]
     shuffled = generator.sample(tasks, len(tasks))
     for index, task in enumerate(shuffled):
-        # The first tasks make sure that no process is empty.
+        # The first `count` tasks fill a process each, so that none is empty.
         processes[index if index < count else generator.randrange(count)].append(task)
     split = -(-count // wraps)
     groups = [processes[:split], processes[split:]]
@@ -80,9 +80,9 @@ def _stage(
 
 
 def missing_batches(drawn: Sequence[Plan], measured: Container[Plan]) -> Iterator[dict[str, Plan]]:
-    """The plans of every batch of `drawn` that are not `measured`, by what they are called.
+    """Yield, for each batch of `drawn`, its plans that are not `measured`, by label.
 
-    A batch is left out where all of its plans are measured.
+    A batch without such plans is left out.
     """
     for start in range(0, len(drawn), BATCH):
         batch = enumerate(drawn[start : start + BATCH], start=start + 1)
@@ -100,10 +100,10 @@ def measure_batch(
     profile: Profile,
     samples: int,
 ) -> list[MeasuredRow]:
-    """A row for every plan that the gateway takes and that answers right; one is measured twice.
+    """Return a row for each plan that deploys and answers right; the first is measured twice.
 
-    Payloads come as often as they weigh, in each round the same for every plan.
-    Raises what deploying raises; ``nothing-deployed`` where not one plan answers right.
+    Payloads come in proportion to their weights, in each round the same for all plans.
+    Raises the errors of deploying, and ``nothing-deployed`` if no plan answers right.
     """
     first = next(iter(plans))
     checked = checked_payloads(folder, profile, check=True, progress=place.progress)

@@ -1,6 +1,6 @@
-"""Holds predictions against a published testbed's measurements, beside its authors' simulator.
+"""Compares predictions with a published testbed's measurements, beside its authors' simulator.
 
-The testbed has no deployment twice, so nothing is known of its noise.
+The testbed has no plan deployed twice, so its noise is unknown.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class PublishedRow(Document):
 
     @property
     def error(self) -> float:
-        """(P̂ - P) / P (Chiron §6.1)."""
+        """The prediction's error (P̂ - P) / P (Chiron §6.1)."""
         return self.predicted_ms / self.measured_ms - 1
 
     @property
     def published_error(self) -> float:
-        """The same of the authors' simulator."""
+        """The error of the authors' simulator."""
         return self.published_ms / self.measured_ms - 1
 
 
@@ -53,7 +53,7 @@ class PublishedWorkflow(Document):
     rows: tuple[PublishedRow, ...]
 
     def distributions(self) -> list[Distribution]:
-        """The errors of the predictor and of the authors' simulator."""
+        """Return the errors of the predictor and of the authors' simulator."""
         return [
             Distribution.of(self.workflow, "fork", OURS, (r.error for r in self.rows)),
             Distribution.of(
@@ -71,7 +71,7 @@ class PublishedComparison(Document):
     baselines: BaselineReport | None = None
 
     def distributions(self) -> list[Distribution]:
-        """The errors of both simulators and of every baseline that ran."""
+        """Return the errors of both simulators and of every baseline that ran."""
         simulated = [each for workflow in self.workflows for each in workflow.distributions()]
         return [*simulated, *(self.baselines.distributions if self.baselines else ())]
 
@@ -83,10 +83,10 @@ def compare_with_testbed(
     held_out: HeldOut | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> PublishedComparison:
-    """Predict every deployment that the testbed in `folder` measured.
+    """Predict every measured deployment of the testbed in `folder`.
 
-    `held_out` is what the baselines are not to see in training; None trains none. Raises
-    ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
+    `held_out` names what baselines must not see in training; None trains no baseline. Raises
+    ``missing-file``, ``bad-json`` or ``bad-document`` if `folder` is no testbed.
     """
     profile = read_profile(folder)
     predictor = Predictor(profile, platform)
@@ -114,7 +114,7 @@ def compare_with_testbed(
 
 
 def as_csv(comparison: PublishedComparison) -> str:
-    """One line a deployment."""
+    """Return a table with a line for each deployment."""
     return csv_of(
         {
             "workflow": each.workflow,

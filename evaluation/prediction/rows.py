@@ -1,8 +1,8 @@
-"""Rows: what was measured of a plan and predicted before, and the folders that have them.
+"""Rows of measured and predicted plans, and the folders that store them.
 
 A folder of rows has ``platform.json`` and, for every workflow, ``NAME.workflow.json``,
-``NAME.profile.json`` and ``NAME.rows.jsonl`` with plans of both mechanisms. ``run.json`` says how
-they were measured, so that a stopped run goes on as it began.
+``NAME.profile.json`` and ``NAME.rows.jsonl`` with plans of both mechanisms. ``run.json`` has the
+settings, so that a stopped run continues with them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ROWS = ".rows.jsonl"
 
 
 class TimedRequest(Document):
-    """One request: its payload's file, its latency on the client's clock, the CPU-speed probe.
+    """One request: its latency on the client's clock, and its payload's file name.
 
-    The probe ran right beside it.
+    The CPU-speed probe ran right beside the request.
     """
 
     latency_ms: float
@@ -41,11 +41,10 @@ class TimedRequest(Document):
 
 
 class MeasuredRow(Document):
-    """One plan and what was measured of it: all of its requests.
+    """One plan and all of its measured requests.
 
-    ``again`` are those of the same plan deployed a second time, an A/A replicate: of one plan in
-    each batch. ``others`` is the share of the cores that other programs had, in the same batch;
-    None where that is not known.
+    ``again`` has the requests of a second deployment (an A/A replicate), for one plan a batch.
+    ``others`` is the share of the cores that other programs had during the batch; None if unknown.
     """
 
     plan: Plan
@@ -60,17 +59,17 @@ class MeasuredRow(Document):
 
     @property
     def p95_ms(self) -> float:
-        """What 95 % of all requests stayed within."""
+        """The 95th percentile of the latencies of all requests."""
         return percentile([each.latency_ms for each in self.requests], 0.95)
 
     @property
     def probe_ms(self) -> float:
-        """What the CPU-speed probe took beside them, the median."""
+        """The median of the CPU-speed probes beside the requests."""
         return round(median(each.probe_ms for each in self.requests), 4)
 
     @property
     def noise(self) -> float | None:
-        """How far two deployments of this one plan differ, relative to their mean."""
+        """The difference of two deployments of this plan, relative to their mean."""
         if not self.again:
             return None
         again_ms = _typical_ms(self.again)
@@ -80,9 +79,8 @@ class MeasuredRow(Document):
 class PredictedRow(MeasuredRow):
     """A measured plan, and its prediction from a profile and a platform measured before.
 
-    ``predicted`` is what a user gets; ``at_speed_ms`` is predicted with the functions as fast as
-    the CPU-speed probe was beside the requests: how much of the error is drift of the machine, in
-    hindsight.
+    ``predicted`` is the prediction that a user gets. ``at_speed_ms`` is predicted, in hindsight, at
+    the CPU speed measured beside the requests: it shows the error's share from machine drift.
     """
 
     predicted: Prediction
@@ -92,7 +90,7 @@ class PredictedRow(MeasuredRow):
     def of(
         cls, row: MeasuredRow, workflow: Workflow, profile: Profile, platform: Platform
     ) -> PredictedRow:
-        """`row` with its predictions."""
+        """Return `row` with its predictions."""
         now = platform.model_copy(update={"cpu_probe_ms": row.probe_ms})
         return cls(
             **dict(row),
@@ -102,27 +100,27 @@ class PredictedRow(MeasuredRow):
 
     @property
     def error(self) -> float:
-        """(P̂ - P) / P of the median of every request (Chiron §6.1)."""
+        """The error (P̂ - P) / P against the median of all requests (Chiron §6.1)."""
         return self.predicted.latency_ms / self.measured_ms - 1
 
     @property
     def p95_error(self) -> float:
-        """The same of the 95th percentile of every request."""
+        """The error against the 95th percentile of all requests."""
         return self.predicted.judged_ms / self.p95_ms - 1
 
     @property
     def error_at_speed(self) -> float:
-        """The same of `at_speed_ms`."""
+        """The error of `at_speed_ms` against the median."""
         return self.at_speed_ms / self.measured_ms - 1
 
     @property
     def inside(self) -> bool:
-        """Whether the measured median lies in the predicted range."""
+        """Whether the predicted range contains the measured median."""
         return self.predicted.low_ms <= self.measured_ms <= self.predicted.high_ms
 
     @property
     def surprise(self) -> float:
-        """By how many halves of the range it took longer than predicted."""
+        """The excess of the median over the prediction, in halves of the range."""
         found = self.predicted
         return surprise(self.measured_ms, found.latency_ms, found.low_ms, found.high_ms)
 
@@ -138,7 +136,7 @@ def _typical_ms(requests: tuple[TimedRequest, ...]) -> float:
 
 
 class RowSettings(Document):
-    """How the rows of a folder are measured: requests for each plan, and which plans are drawn."""
+    """The settings of a folder of rows: requests for each plan, and the seed of the plans."""
 
     samples: int
     seed: int
@@ -154,16 +152,17 @@ class StoredWorkflow(NamedTuple):
 
 
 def profile_file(path: Path, workflow: str) -> Path:
-    """Where the profile of a workflow is kept."""
+    """Return the file of a workflow's profile."""
     return path / f"{workflow}.profile.json"
 
 
 def keep_workflow(
     path: Path, folder: WorkflowFolder, measure: Callable[[], Profile]
 ) -> tuple[Profile, Journal[MeasuredRow]]:
-    """What the rows of a workflow need, and where they go; profiled by `measure` only once.
+    """Store a workflow in `path`; return its profile and the journal of its rows.
 
-    Raises ``other-run`` where the folder has rows of another workflow of that name.
+    `measure` makes the profile unless it is stored already.
+    Raises ``other-run`` if `path` has rows of another workflow of that name.
     """
     name = folder.workflow.name
     file = path / f"{name}.workflow.json"
@@ -177,10 +176,10 @@ def keep_workflow(
 
 
 def read_rows(path: Path) -> tuple[Platform, list[StoredWorkflow]]:
-    """The platform and all workflows of the folder at `path`, in the order of their names.
+    """Return the platform and all workflows of the folder at `path`, sorted by name.
 
-    Raises ``missing-file`` where it is no such folder, ``bad-json`` or ``bad-document`` with file,
-    line and path, and what plans of other tasks or functions without profile raise.
+    Raises ``missing-file`` without rows, and ``bad-json`` or ``bad-document`` with file, line and
+    path. Plans of other tasks and functions without profile also raise.
     """
     platform = read_document(Platform, path / PLATFORM_FILE, "platform")
     files = sorted(path.glob("*" + _ROWS))

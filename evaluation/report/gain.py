@@ -1,4 +1,4 @@
-"""What our plan gains over one function in each sandbox: the answer of a run in a few lines."""
+"""Summarises in a few lines what our plan gains over one function in each sandbox."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from chiron.evaluation.intervals import Interval
 from chiron.evaluation.report.tables import number
 from chiron.workflow.plan import DEFAULT_PERCENTILE
 
-#: The longest bar, in characters.
+#: The length of the longest bar, in characters.
 _WIDTH = 24
 
 
 class Gain(NamedTuple):
-    """The rows of the plan that a user has and of ours, both measured, and how they compare.
+    """The measured rows of the user's plan and of ours, and their comparison.
 
-    ``ratio`` is the latency of what the user has, divided by that of ours.
+    ``ratio`` is the latency of the user's plan divided by that of ours.
     """
 
     before: MetricRow
@@ -28,14 +28,14 @@ class Gain(NamedTuple):
 
     @property
     def is_better(self) -> bool | None:
-        """Whether ours is faster; None where that is within the noise."""
+        """Whether our plan is faster; None if the difference is within the noise."""
         against = self.before.against[self.after.variant]
         verdict = self.result.verdict(self.before.workflow, against)
         return None if verdict == "even" else verdict == "better"
 
     @property
     def longest_ms(self) -> float:
-        """The upper end of the longer bar."""
+        """The longer latency of both plans."""
         return max(each.value.value for each in (self.before, self.after) if each.value)
 
     @property
@@ -46,14 +46,14 @@ class Gain(NamedTuple):
 
     @property
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """What the user has and what chiron makes of it, a row each."""
+        """A row of the user's plan, and a row of ours."""
         for name, row in (("as you have it", self.before), ("with chiron", self.after)):
             if row.value is not None:
                 yield name, *_cells(row, row.value), _bar(row.value.value / self.longest_ms)
 
     @property
     def sentences(self) -> Iterator[str]:
-        """What to take, what was predicted, how sure that is and why not surer."""
+        """The advice, the prediction, and the certainty with its limiting factor."""
         yield self._advice
         yield from _predicted(self.after)
         requests = self.before.details["requests"] + self.after.details["requests"]
@@ -62,7 +62,7 @@ class Gain(NamedTuple):
 
     @property
     def _advice(self) -> str:
-        """Take ours where it keeps the SLO and is faster or cheaper."""
+        """The advice to take our plan if it meets the SLO and is faster or smaller."""
         before, after = self.before, self.after
         size = f"{_count(after.wraps, 'function')} instead of {before.wraps}, "
         size += f"{_count(after.cpus, 'CPU')} instead of {before.cpus}"
@@ -85,7 +85,7 @@ class Gain(NamedTuple):
 
 
 def gain_of(result: MetricResult, workflow: str, before: str, after: str) -> Gain | None:
-    """The plan `after` beside the plan `before`; None where either was not measured."""
+    """Compare the plans `before` and `after`; return None if either was not measured."""
     rows = result.row(workflow, before), result.row(workflow, after)
     if rows[0] is None or rows[1] is None or rows[0].value is None or rows[1].value is None:
         return None
@@ -108,7 +108,7 @@ def _cells(row: MetricRow, value: Interval) -> tuple[str, ...]:
 
 
 def _keeps(row: MetricRow) -> bool:
-    """Whether the plan kept the SLO for the percentile that a run plans for."""
+    """Return whether the plan met the SLO for the default percentile of requests."""
     return row.details.get("over_slo", 0.0) <= 1 - DEFAULT_PERCENTILE / 100
 
 

@@ -1,4 +1,4 @@
-"""What to take: for every workflow and metric the best variant, and what beats ours."""
+"""Summarises a run: the best variant by workflow and metric, and the baselines that beat ours."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ Standing = Literal["wins", "even", "loses"]
 
 
 class Loss(NamedTuple):
-    """A baseline that is better than ours, and ours divided by it."""
+    """A baseline that is better than our best variant, and ours divided by it."""
 
     baseline: str
     ratio: Interval
 
 
 class Cell(NamedTuple):
-    """One workflow and metric: the best variant, and the better of ours where one was measured."""
+    """One workflow and metric: the best variant, and the best of ours if one was measured."""
 
     best: str
     best_value: float
     ours: str | None = None
     value: float | None = None
-    #: Ours divided by what one function in each sandbox takes, which is what it would replace.
+    #: Ours divided by one-to-one, which ours would replace.
     beside_one_to_one: Interval | None = None
-    #: Of ours: ``loses`` where a baseline is better beyond interval and noise, ``wins`` where all
-    #: are worse beyond them.
+    #: ``loses`` if a baseline is better than ours beyond interval and noise, ``wins`` if all are
+    #: worse beyond them.
     standing: Standing | None = None
-    #: The worst of them first.
+    #: The losses, the largest first.
     losses: tuple[Loss, ...] = ()
 
 
 class Average(NamedTuple):
-    """Ours against one baseline over all workflows: the geometric mean of ratios, and the score."""
+    """Ours against a baseline over all workflows: the geometric mean ratio and the score."""
 
     baseline: str
     ours: str
@@ -48,7 +48,7 @@ class Average(NamedTuple):
 
 
 def cell(result: MetricResult, workflow: str, ours: Sequence[str]) -> Cell | None:
-    """The cell of a workflow; None where nothing was measured."""
+    """Return the cell of a workflow; None if nothing was measured."""
     rows = [row for row in result.rows if row.workflow == workflow]
     values = {row.variant: row.value.value for row in rows if row.value is not None}
     if not values:
@@ -74,7 +74,7 @@ def cell(result: MetricResult, workflow: str, ours: Sequence[str]) -> Cell | Non
 def averages(
     metrics: Sequence[MetricResult], ours: Sequence[str]
 ) -> dict[tuple[str, str], list[Average | None]]:
-    """(baseline, ours) -> every metric's average, over the workflows where both were measured."""
+    """Return each metric's average by (baseline, ours), over the workflows that measured both."""
     labels = dict.fromkeys(row.variant for result in metrics for row in result.rows)
     pairs = [(baseline, own) for baseline in labels if baseline not in ours for own in ours]
     found = {pair: [_average(result, *pair) for result in metrics] for pair in pairs}
@@ -82,7 +82,7 @@ def averages(
 
 
 def averages_table(results: Sequence[Result], ours: Sequence[str]) -> Table | None:
-    """The same as a table for the terminal; None where nothing can be compared."""
+    """Return the averages as a table for the terminal; None if nothing can be compared."""
     metrics = [result for result in results if isinstance(result, MetricResult)]
     rows = [(*pair, *map(_score, row)) for pair, row in averages(metrics, ours).items()]
     title = "ours ÷ baseline, mean over workflows (better/even/worse on)"

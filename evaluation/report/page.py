@@ -1,6 +1,6 @@
-"""The report of a run: every result as JSON, CSV and PNG, and all of them as one HTML file.
+"""Writes the report of a run: each result as JSON, CSV and PNG, and all results as one HTML page.
 
-What other verbs have left in the same folder is shown, too: whatever has a JSON or a CSV.
+The page also shows the JSON and CSV files of other verbs in the same folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from chiron.evaluation.report.tables import (
 from chiron.workflow.documents import dump, write_atomically
 
 REPORT_FILE = "report.html"
-#: Rows and characters of a cell that the page shows of another verb's table; the file has all.
+#: The most rows, and characters of a cell, in the page's table of another verb's file.
 _MOST_ROWS, _LONGEST = 40, 80
 _NO_RESULTS = (RUN_FILE, PLATFORM_FILE)
 #: Title and text of each result's section.
@@ -93,7 +93,7 @@ _SECTIONS = {
 
 
 class Section(NamedTuple):
-    """What is shown of one result; its pictures are data URIs by their names."""
+    """The page's section of one result; its pictures are data URIs by their names."""
 
     id: str
     title: str
@@ -103,9 +103,9 @@ class Section(NamedTuple):
 
 
 def write_report(out: Path) -> Path:
-    """Write report.html, and every result as JSON, CSV and PNG, of the run in the folder `out`.
+    """Write the results of the run in the folder `out` as JSON, CSV, PNG and `REPORT_FILE`.
 
-    What was not measured is left out. Raises ``missing-file`` where the folder has no run.
+    Metrics that were not measured are left out. Raises ``missing-file`` if the folder has no run.
     """
     folder = read_run(out)
     results = results_of(list(EXPERIMENTS), folder)
@@ -115,9 +115,9 @@ def write_report(out: Path) -> Path:
 
 
 def write_results(results: Sequence[Result], folder: RunFolder, out: Path) -> dict[str, bytes]:
-    """Write EXPERIMENT.json, .csv and .png of each result to `out`; the pictures by their names.
+    """Write EXPERIMENT.json, .csv and .png of each result to `out`; return the pictures by name.
 
-    Without matplotlib there are none.
+    Without matplotlib there are no pictures.
     """
     drawn: dict[str, bytes] = {}
     for result in results:
@@ -143,7 +143,7 @@ def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 def _render(
     out: Path, folder: RunFolder, results: Sequence[Result], drawn: Mapping[str, bytes]
 ) -> str:
-    """The page of `results`, with the pictures `drawn`, and of what else is in `out`, as HTML."""
+    """Return the HTML page of `results`, pictures `drawn`, and other verbs' files in `out`."""
     metrics = [result for result in results if isinstance(result, MetricResult)]
     workflows = [each.name for each in folder.workflows]
     cells = {w: [cell(each, w, folder.ours) for each in metrics] for w in workflows}
@@ -183,7 +183,7 @@ def _of_results(results: Sequence[Result], images: Mapping[str, str]) -> Iterato
 
 
 def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
-    """Sections of what other verbs have left in the folder `out`: of a CSV where it has no JSON."""
+    """Yield sections of other verbs' results in `out`: of their JSON, else of their CSV."""
     files = {file.stem: file for file in sorted([*out.glob("*.csv"), *out.glob("*.json")])}
     known = {result.experiment for result in results}
     for name, file in files.items():
@@ -196,7 +196,7 @@ def _of_others(out: Path, results: Sequence[Result]) -> Iterator[Section]:
 
 
 def _tables(file: Path) -> list[Table]:
-    """The plain values of a CSV, or of every list of objects in a JSON."""
+    """Return a table of a CSV's rows, or a table for each list of objects in a JSON."""
     if file.suffix == ".csv":
         with file.open(newline="", encoding="utf-8") as text:
             return [_table(file.name, list(csv.DictReader(text)))]
@@ -217,7 +217,7 @@ def _table(title: str, rows: Sequence[Mapping[str, str]]) -> Table:
 
 
 def _plain(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Names and values of the plain values in an object, and in objects inside of it."""
+    """Yield the names and texts of plain values in an object, and in the objects in it."""
     for key, value in row.items():
         match value:
             case dict() if not prefix:
@@ -235,7 +235,7 @@ def _cut(text: str) -> str:
 
 
 def _headline(cells: Mapping[str, Sequence[Cell | None]]) -> str:
-    """How often our plans are the ones to take."""
+    """Return the sentence on how often our plans are the best."""
     standings = [each.standing for row in cells.values() for each in row if each and each.standing]
     if not standings:
         return "Our planner was not measured against another one."

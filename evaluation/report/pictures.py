@@ -1,4 +1,4 @@
-"""The pictures of results, by matplotlib: a colour for each planner, hatched for pool."""
+"""Draws results with matplotlib: a colour for each planner, hatched for the mechanism pool."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chiron.evaluation.experiments.recorded import RunFolder
 from chiron.evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
 from chiron.evaluation.intervals import Interval
 
-#: What bars are divided by where it was measured.
+#: The variant that bars are divided by, if it was measured.
 REFERENCE = "pgp fork"
-#: Distinguishable by the colour-blind (Okabe and Ito); ours stands out.
+#: Colours that the colour-blind can distinguish (Okabe and Ito).
 _COLOURS = {
     "one-to-one": "#999999",
     "sand": "#E69F00",
@@ -32,16 +32,16 @@ PARTS = {
     "outside_ms": ("outside: gateway and HTTP", "#999999"),
 }
 _DPI = 110
-#: Where a legend stands.
+#: The style and the place of a legend, right of the axes.
 _BESIDE: dict[str, Any] = {
     "fontsize": 8, "frameon": False, "loc": "center left", "bbox_to_anchor": (1.0, 0.5)
 }  # fmt: skip
-#: Share of a group's width that its bars take.
+#: The share of a group's width that its bars fill.
 _FILLED = 0.84
 
 
 def pictures(result: Result, folder: RunFolder) -> dict[str, bytes]:
-    """PNGs by name, by matplotlib; the distribution of latencies is that of the first workflow."""
+    """Return PNGs by name; the distribution of latencies is of the first workflow only."""
     match result:
         case MetricResult():
             drawn = {result.experiment: metric_bars(result, REFERENCE)}
@@ -70,9 +70,9 @@ def _distribution(folder: RunFolder) -> dict[str, bytes]:
 
 
 def metric_bars(result: MetricResult, reference: str) -> bytes:
-    """A bar a variant, divided by `reference`'s; a diamond is the paper's figure, divided by its.
+    """Draw a bar for each variant, divided by `reference`, and a diamond for the paper's ratio.
 
-    Where `reference` was not measured, bars have the metric's own unit.
+    If `reference` was not measured, bars have the metric's own unit.
     """
     workflows = result.workflows
     ours = {w: row for w in workflows if (row := result.row(w, reference)) and _value(row)}
@@ -96,7 +96,7 @@ def metric_bars(result: MetricResult, reference: str) -> bytes:
 
 
 def slo_bars(result: SloResult) -> bytes:
-    """The share of requests above the SLO, a panel for each mechanism."""
+    """Draw the share of requests above the SLO, in a panel for each mechanism."""
     mechanisms = list(dict.fromkeys(row.mechanism for row in result.rows))
     workflows = list(dict.fromkeys(row.workflow for row in result.rows))
     made, axes = figure(max(7.0, 5.0 * len(mechanisms)), 3.4, len(mechanisms))
@@ -112,14 +112,14 @@ def slo_bars(result: SloResult) -> bytes:
 
 
 class _Bars(NamedTuple):
-    """Groups of bars on `axis`: a group a workflow, a bar a label."""
+    """Groups of bars on `axis`: a group for each workflow, a bar for each label."""
 
     axis: Any
     workflows: list[str]
     labels: list[str]
 
     def draw(self, workflow: str, label: str, found: Interval, unit: float) -> float:
-        """A bar with its interval, in multiples of `unit`; where it stands."""
+        """Draw a bar and its interval in multiples of `unit`; return its x coordinate."""
         place, count = self.labels.index(label), len(self.labels)
         x = self.workflows.index(workflow) + (place - (count - 1) / 2) * _FILLED / count
         spread = [[(found.value - found.low) / unit], [(found.high - found.value) / unit]]
@@ -130,7 +130,7 @@ class _Bars(NamedTuple):
         return x
 
     def end(self, **ticks: object) -> None:
-        """Name the groups and the bars."""
+        """Label the groups, and add a legend of the bars."""
         self.axis.set_xticks(range(len(self.workflows)), self.workflows, **ticks)
         for label in self.labels:
             self.axis.bar([0], [0], label=label, **_filling(label))
@@ -138,18 +138,18 @@ class _Bars(NamedTuple):
 
 
 def _filling(label: str) -> dict[str, str]:
-    """The colour of a variant's planner, with the pattern of its mechanism."""
+    """Return the colour of a variant's planner, and the pattern of its mechanism."""
     hatch = "//" if label.endswith(" pool") else ""
     return {"color": _colour(label), "hatch": hatch, "edgecolor": "white"}
 
 
 def _value(row: MetricRow) -> float:
-    """The metric; 0 where it was not measured."""
+    """Return the metric of a row; 0 if it was not measured."""
     return row.value.value if row.value else 0.0
 
 
 def latency_cdf(workflow: str, latencies_ms: Mapping[str, Sequence[float]], slo_ms: float) -> bytes:
-    """The share of requests that took no longer, a curve a variant (Chiron Figure 15)."""
+    """Draw the cumulative distribution of latencies, a curve per variant (Chiron Figure 15)."""
     made, (axis,) = figure(7.5, 3.4)
     for label, values in latencies_ms.items():
         ordered = sorted(values)
@@ -166,7 +166,7 @@ def latency_cdf(workflow: str, latencies_ms: Mapping[str, Sequence[float]], slo_
 
 
 def load_curves(result: LoadResult) -> bytes:
-    """The 95th percentile of latency by arrival rate, a panel a workflow; crosses are failures."""
+    """Draw the 95th percentile of latency by arrival rate, by workflow; crosses are failures."""
     workflows = list(dict.fromkeys(row.workflow for row in result.rows))
     made, axes = figure(max(7.0, 3.0 * len(workflows) + 1.5), 3.4, len(workflows))
     for axis, workflow in zip(axes, workflows, strict=True):
@@ -174,7 +174,7 @@ def load_curves(result: LoadResult) -> bytes:
         for label in dict.fromkeys(row.variant for row in rows):
             points = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.p95_ms]
             failed = [(r.per_s, r.p95_ms) for r in rows if r.variant == label and r.failed > 0]
-            # Hollow for mechanism pool, so that single points can be told apart.
+            # Hollow for mechanism pool, so that single points are distinguishable.
             style = {"marker": "o", "ms": 4, "mfc": "none" if label.endswith(" pool") else None}
             if points:
                 axis.plot(*zip(*points, strict=True), label=label, **style, **_line(label))
@@ -186,7 +186,7 @@ def load_curves(result: LoadResult) -> bytes:
         axis.set_xlabel("requests/s arriving")
     axes[0].set_ylabel("95th percentile, ms")
     lines = [axis.get_legend_handles_labels() for axis in axes]
-    # Rows with too few requests are not drawn: of a workflow, or of all.
+    # Rows with too few requests are not drawn, so panels, even all, may lack lines.
     most = max(lines, key=lambda labelled: len(labelled[0]))
     if most[0]:
         axes[-1].legend(*most, **_BESIDE)
@@ -200,7 +200,7 @@ def _line(label: str) -> dict[str, object]:
 
 
 def breakdown_bars(result: BreakdownResult, workflow: str) -> bytes:
-    """One bar a variant; behind it how long handlers waited for a core or the GIL, added up."""
+    """Draw a bar for each variant; the text after it has the handlers' total waiting time."""
     rows = [row for row in result.rows if row.workflow == workflow][::-1]
     made, (axis,) = figure(8.2, 1.2 + 0.34 * len(rows))
     places = range(len(rows))
@@ -220,14 +220,14 @@ def breakdown_bars(result: BreakdownResult, workflow: str) -> bytes:
 
 
 def _colour(label: str) -> str:
-    """The colour of a variant's planner."""
+    """Return the colour of a variant's planner."""
     return _COLOURS.get(label.split(" ")[0], "#000000")
 
 
 def figure(
     width: float, height: float, columns: int = 1, *, dpi: int = _DPI, share: bool = False
 ) -> tuple[Any, Sequence[Any]]:
-    """An empty figure of so many inches, and its axes side by side, which may `share` one scale."""
+    """Return an empty figure, `width` by `height` inches, and its axes, which may `share` y."""
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
@@ -240,14 +240,14 @@ def figure(
 
 
 def png(made: Any) -> bytes:
-    """The figure as PNG, without the time of its making, so that equal figures are equal files."""
+    """Return the figure as PNG without matplotlib's version: equal figures are equal files."""
     buffer = io.BytesIO()
     made.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
 
 def _plain_ticks(logarithmic: Any) -> None:
-    """Ticks at 1, 2, 5, 10 and so on, written out."""
+    """Set ticks at 1, 2, 5, 10 and so on, in plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     logarithmic.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -1,4 +1,4 @@
-"""Results, settings and payloads as tables of text, for the terminal and for the page."""
+"""Formats results, settings and payloads as tables of text, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from chiron.evaluation.experiments.results import BreakdownResult, LoadResult, R
 from chiron.evaluation.intervals import Interval
 from chiron.evaluation.measurements.single import REQUESTS
 
-#: Further figures of a metric that are shares, and how they are shown.
+#: The further figures of a metric that are shares, and their formats.
 _SHARES = {"error": "{:+.1%}", "over_slo": "{:.1%}"}
 _LOW, _HIGH = "predicted_low_ms", "predicted_high_ms"
-#: What words of a table of a metric mean.
+#: The meanings of column names in a metric's table.
 _MEANINGS = {
     "processes": "most at once",
     "CPUs": "what the plan is given",
@@ -67,9 +67,9 @@ _BREAKDOWN: Columns = {
 
 @dataclass(frozen=True)
 class Table:
-    """A title, the names of the columns, and cells; the first column is of words.
+    """A title, the names of the columns, and the cells; the first column has words.
 
-    ``notes`` say what columns mean; the first ``keys`` columns say what a row is about.
+    ``notes`` explain columns; the first ``keys`` columns identify a row.
     """
 
     title: str
@@ -80,7 +80,7 @@ class Table:
 
 
 def table_of(result: Result) -> Table:
-    """The table of any result."""
+    """Return the table of a result of any kind."""
     match result:
         case MetricResult():
             return metric_table(result)
@@ -102,13 +102,13 @@ def table_of(result: Result) -> Table:
 
 
 def _table(title: str, rows: Sequence[Any], columns: Columns) -> Table:
-    """A row for each of `rows`, a column for each heading, with what makes its text."""
+    """Return a table of `rows`; `columns` maps each heading to the function of its cells' text."""
     cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
     return Table(title, tuple(columns), cells)
 
 
 def metric_table(result: MetricResult) -> Table:
-    """Value, interval, the ratios of ours, the paper's figure, and the further figures."""
+    """Return a table of values, intervals, ratios of ours, the paper's and the further figures."""
     ours = list(dict.fromkeys(label for row in result.rows for label in row.against))
     names = dict.fromkeys(name for row in result.rows for name in row.details)
     columns: Columns = {
@@ -141,7 +141,7 @@ def metric_table(result: MetricResult) -> Table:
 
 
 def _kept(row: MetricRow) -> str:
-    """What was asked of our plan, and what was measured."""
+    """Return the sentence on the SLO of our plan and on its measured requests."""
     about = row.details
     requests, slo_ms = round(about["requests"]), about["slo_ms"]
     over, took = round(about["over_slo"] * requests), f"p95 {about['p95_ms']:.1f} ms"
@@ -150,7 +150,7 @@ def _kept(row: MetricRow) -> str:
 
 
 def _lean(columns: Columns, rows: Sequence[MetricRow]) -> Columns:
-    """`columns` without those of which no row has anything."""
+    """Return `columns` without the columns that are empty in all rows."""
     return {
         heading: cell
         for heading, cell in columns.items()
@@ -163,7 +163,7 @@ def _against(own: str, row: MetricRow) -> str:
 
 
 def _detail(name: str, row: MetricRow) -> str:
-    """A further figure: shares as percentages, a prediction with its range."""
+    """Return the text of a further figure: a share in percent, a prediction with its range."""
     value = row.details.get(name)
     if value is not None and name in _SHARES:
         return _SHARES[name].format(value)
@@ -177,7 +177,7 @@ def _ends(low: float, high: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """Three digits that count, or more where they are there; a dash for nothing."""
+    """Return `value` in three significant digits or more, integers in full; a dash for None."""
     if value is None:
         return "-"
     if value == int(value) and abs(value) < 1e6:
@@ -187,17 +187,17 @@ def number(value: float | None) -> str:
 
 
 def with_interval(found: Interval | None) -> str:
-    """A ratio with its interval."""
+    """Return the text of a ratio with its interval."""
     return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})" if found else "-"
 
 
 def percentages(found: Interval | None) -> str:
-    """A share with its interval."""
+    """Return the text of a share with its interval, in percent."""
     return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})" if found else "-"
 
 
 def csv_of(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A line a row, under the names of all fields that any row has; empty for no rows."""
+    """Return CSV with a line for each row, and a column for each field of any row."""
     rows = list(rows)
     text = io.StringIO()
     writer = csv.DictWriter(
@@ -209,7 +209,7 @@ def csv_of(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def facts(folder: RunFolder) -> Table:
-    """Machine, versions, commit and settings."""
+    """Return a table of machine, versions, commit and settings."""
     run, machine = folder.run, folder.run.machine
     settings = run.settings
     slo = "Faastlane's mean + 10 ms" if settings.slo_ms is None else f"{settings.slo_ms:g} ms"
@@ -234,7 +234,7 @@ def facts(folder: RunFolder) -> Table:
 
 
 def payloads(folder: RunFolder) -> Table:
-    """The workflows' shapes and requests, and the machine's drift beside them."""
+    """Return a table of the workflows' stages, requests and SLOs, and of the machine's drift."""
     rows = []
     for recorded in folder.workflows:
         setup, drift = recorded.setup, recorded.drift(REQUESTS)

@@ -1,1 +1,1 @@
-"""What the wrap runtime costs, in the path of every request, measured in one run."""
+"""Measurements of the wrap runtime's overhead on the path of a request."""

@@ -1,4 +1,4 @@
-"""The events of benchmarks/advertising, sent at a rate, and what their windows made of them."""
+"""Sends the events of benchmarks/advertising at a rate, and checks the counts of their windows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ import aiohttp
 from chiron.evaluation.runtime.deployed import BENCHMARKS, handler
 
 NAME = "advertising"
-#: Requests a second; each has the events that are due since the one before.
+#: Requests a second; each has the events that became due since the previous request.
 _REQUESTS_PER_S = 50
-#: Requests under way from which on the wrap does not keep up, and nothing more is sent.
+#: With this many unanswered requests the wrap has not kept up, and sending stops.
 _MOST_UNDER_WAY = 500
 _TIMEOUT_S = 30.0
 _HELD = 202
 
 
 class Events:
-    """Events by their numbers, as those of payload.json over and over, and what becomes of each."""
+    """Numbered events, which repeat those of payload.json, and the campaign of each view."""
 
     def __init__(self) -> None:
         given = json.loads((BENCHMARKS / NAME / "payload.json").read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ class Events:
             self._rest.append(json.dumps(rest)[1:])
 
     def body(self, numbers: range, time_ms: int) -> bytes:
-        """A request of these events, all of one time."""
+        """Return the body of a request of these events, all with the time `time_ms`."""
         texts = (
             f'{{"event":{number},"time":{time_ms},{self._rest[number % len(self._rest)]}'
             for number in numbers
@@ -47,12 +47,12 @@ class Events:
         return f"[{','.join(texts)}]".encode()
 
     def campaign(self, number: int) -> str | None:
-        """The campaign of a view; None for another event."""
+        """Return the campaign of a view; None for another event."""
         return self._campaigns[number % len(self._campaigns)]
 
 
 class Window(NamedTuple):
-    """What `count-views` has said of one: times in seconds of the time of day."""
+    """A result of `count-views`; times are in seconds of the time of day."""
 
     at: float
     newest: float
@@ -61,46 +61,46 @@ class Window(NamedTuple):
 
     @classmethod
     def read(cls, line: str) -> Window:
-        """What a line of its file says."""
+        """Parse a line of the file of `count-views`."""
         said = json.loads(line)
         ranges = tuple((first, last) for first, last in said["events"])
         return cls(said["at"], said["newest"] / 1000, ranges, said["campaigns"])
 
     @property
     def delay_ms(self) -> float:
-        """From the end of the second in which its newest event was due until its result.
+        """Time from the end of the second in which its newest event was due until its result.
 
-        Where events take longer than a second to their window that is in it, too.
+        If events take longer than a second to reach their window, that time is included.
         """
         return (self.at - int(self.newest) - 1) * 1000
 
     @property
     def age_ms(self) -> float:
-        """From when its newest event was due until its result."""
+        """Time from the due time of its newest event until its result."""
         return (self.at - self.newest) * 1000
 
     @property
     def numbers(self) -> Iterable[int]:
-        """Its events."""
+        """The numbers of its events."""
         return (n for first, last in self.events for n in range(first, last + 1))
 
 
 @dataclass
 class Sent:
-    """What was sent: the first event and the one after the last, and what was acknowledged of it.
+    """The range of the events that were sent, and the acknowledged ranges.
 
-    ``kept_up`` is false where so many requests were under way that nothing more was sent.
+    ``kept_up`` is false if sending stopped because too many requests were unanswered.
     """
 
     numbers: range
     acknowledged: list[range] = field(default_factory=list)
     kept_up: bool = True
-    #: Of each request that was acknowledged: when it was due, and how long that took, in seconds.
+    #: (due time, time from then to the acknowledgement) of acknowledged requests, in seconds.
     held: list[tuple[float, float]] = field(default_factory=list)
 
 
 async def send(url: str, events: Events, first: int, rate: float, seconds: float) -> Sent:
-    """Send events from number `first` on, `rate` a second, whatever becomes of those before."""
+    """Send events from number `first` on, `rate` a second, without waiting for answers."""
     sent, under_way = Sent(range(first, first)), set[asyncio.Task[None]]()
     limit = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     connector = aiohttp.TCPConnector(limit=0)
@@ -135,9 +135,9 @@ async def send(url: str, events: Events, first: int, rate: float, seconds: float
 
 
 class Account(NamedTuple):
-    """What became of events that were sent; numbers of views but for `events` and `windows`.
+    """Counts of views, except ``events`` (acknowledged events) and ``wrong_windows``.
 
-    Of requests that were not acknowledged, views may be in a window or in none.
+    A view whose request was not acknowledged may be in a window or in none.
     """
 
     events: int
@@ -149,7 +149,7 @@ class Account(NamedTuple):
 
 
 def account(events: Events, sent: Sent, windows: Sequence[Window]) -> Account:
-    """Compare what `windows` have counted with what was sent."""
+    """Compare the counts of `windows` with the events that were sent."""
     seen = bytearray(len(sent.numbers))
     wrong = twice = 0
     for window in windows:
@@ -169,7 +169,7 @@ def account(events: Events, sent: Sent, windows: Sequence[Window]) -> Account:
 
 
 def windows_in(file: Path) -> list[Window]:
-    """The windows that a file has; each once, as one that was killed may have run again."""
+    """Read the windows in `file`, without repeats: after a kill a window may have run twice."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     found = dict[tuple[tuple[int, int], ...], Window]()
     for line in lines:

@@ -1,4 +1,4 @@
-"""What the wrap runtime costs: no-ops in every shape, what their ends trigger, spans."""
+"""The overhead of the wrap runtime: no-ops in several plans, triggers, emitted outputs, spans."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PARALLEL = ((0, *[1] * PROCESSES),)
 
 
 def noop_shapes() -> list[Shape]:
-    """The plans of no-ops; two of a kind differ in one size only."""
+    """Return plans of no-ops; two plans of a kind differ in one size only."""
     noops = partial(shape, function=_NOOP)
     return [
         noops("one", stages=[THREAD]),
@@ -95,7 +95,7 @@ _NOOP_QUANTITIES = (
 
 @contextmanager
 def _noop_probes(launcher: Launcher) -> Iterator[list[Probe]]:
-    """Deploys the no-ops; each probe sends one request, or two where one is traced."""
+    """Deploy the no-ops and yield their probes; the forks have a second probe, which is traced."""
     url = launcher.gateway.url
     with ExitStack() as stack:
 
@@ -136,11 +136,11 @@ def _forked(name: str, client: Client, trace_key: str) -> Round:
     return {f"{name}.first": first, f"{name}.next": following}
 
 
-# Tasks that the ends of others trigger, beside a message to another process and back
+# Tasks that start when other tasks end, beside the round trip of a byte to another process
 
 CHAIN, FAN, WORKERS = 1000, 16, 4
 ITEMS, SPREAD = 1000, 2
-#: Sends back every byte that it gets on the socket of that number.
+#: Echoes every byte on the socket whose file descriptor is the argument.
 _ECHO = """
 import socket, sys
 other = socket.socket(fileno=int(sys.argv[1]))
@@ -151,7 +151,7 @@ _ECHOES = 100
 
 
 def trigger_shapes() -> list[Shape]:
-    """Chains of no-ops, and no-ops that fan out and in."""
+    """Return chains of no-ops, and no-ops that fan out and in."""
     noops = partial(shape, function=_NOOP)
     fan, pool = (FAN,), (FAN // WORKERS,) * WORKERS
     return [
@@ -197,7 +197,7 @@ def _trigger_probes(launcher: Launcher) -> Iterator[list[Probe]]:
         yield found
 
 
-# Tasks that outputs trigger while their producers go on
+# Tasks that start at an emitted output, while its producer still runs
 
 _EMITTING = "chiron-evaluate-emitting"
 _TAKERS: dict[str, tuple[Sizes, str]] = {
@@ -207,7 +207,7 @@ _TAKERS: dict[str, tuple[Sizes, str]] = {
 
 
 def emitting_shapes() -> list[Shape]:
-    """A task, what takes the output that it emits, and what takes the one that it ends with."""
+    """Return plans of a producer, a consumer of its emitted output and one of its final output."""
 
     def taking(name: str, sizes: Sizes, mechanism: str) -> Shape:
         whole = shape(name, _EMITTING, [THREAD, sizes], mechanism)
@@ -248,7 +248,7 @@ def _emitting_probes(launcher: Launcher) -> Iterator[list[Probe]]:
 
 
 def _emitted(place: str, client: Client) -> Round:
-    """What the functions themselves tell: a trace would be in it."""
+    """Return delays by the functions' own clock readings: tracing would add to them."""
     ended, (emitted, begun), (given, begun_at_end) = json.loads(client.post(_REQUEST)[0])
     return {
         f"{place}.emitting": (begun - emitted) * 1000,
@@ -259,7 +259,7 @@ def _emitted(place: str, client: Client) -> Round:
 
 @contextmanager
 def echoing(ours: socket.socket, theirs: socket.socket) -> Iterator[Callable[[], float]]:
-    """A function that says how long a byte takes to another process and back, in milliseconds."""
+    """Yield a function that measures a byte's round trip to another process, in milliseconds."""
     command = [sys.executable, "-c", _ECHO, str(theirs.fileno())]
 
     def echo_ms() -> float:
@@ -278,7 +278,7 @@ def echoing(ours: socket.socket, theirs: socket.socket) -> Iterator[Callable[[],
 # Spans of every request, for a collector
 
 _TOLD, _SILENT, _LONG = "told", "silent", 100
-#: Takes all that is sent to it, and says where that is.
+#: Accepts every POST, and prints its port.
 _COLLECTOR = """
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -301,7 +301,7 @@ server.serve_forever()
 
 
 def span_shapes(how: str) -> list[Shape]:
-    """One no-op, many in a row, and some on processes."""
+    """Return plans of one no-op, a chain, pool workers and two wraps; names begin with `how`."""
     noops = partial(shape, function=_NOOP, mechanism="pool")
     return [
         noops(f"{how}-one", stages=[THREAD]),
@@ -325,7 +325,7 @@ _SPAN_QUANTITIES = (
 
 @contextmanager
 def _span_probes(launcher: Launcher) -> Iterator[list[Probe]]:
-    """Deploys all twice: with a collector in their environment, and without."""
+    """Deploy all plans twice: with a collector in their environment, and without."""
     command = [sys.executable, "-c", _COLLECTOR]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as collector,
@@ -355,13 +355,13 @@ PARTS = (
 def measure_runtime(
     launcher: Launcher, rounds: int, progress: Callable[[str], None], parts: Sequence[Part]
 ) -> tuple[Figure, ...]:
-    """Every figure of `parts`, of `rounds` rounds each (at least two), fewer of slower parts.
+    """Return the figures of `parts`, of `rounds` rounds each (at least two), fewer of slower parts.
 
-    Requests go straight to the processes of the embedded gateway of `launcher`, so that what its
-    hop costs is in those figures alone that are about it.
+    Requests bypass the embedded gateway of `launcher` and go straight to its processes. Only the
+    figures about the gateway's hop include that hop.
 
-    Raises ``wrong-output`` where an answer is not the reference executor's; ``not-local`` where the
-    gateway's functions are no processes of this machine.
+    Raises ``wrong-output`` if an answer differs from the reference executor's. Raises ``not-local``
+    if the gateway's functions are not processes of this machine.
     """
     found: list[Figure] = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""Functions and workflows of known shape on an embedded gateway, and a client that costs little."""
+"""Functions and workflows of known plans on an embedded gateway, and a client of low overhead."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ from chiron.workflow.plan import DEFAULT_ATTEMPTS, Plan, Processes, Wrap
 from chiron.workflow.timeline import Traced
 from chiron.workflow.tracing import trace_header
 
-#: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap that starts two
-#: further processes of one task each, and has nothing to do itself meanwhile.
+#: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap with two further
+#: processes of one task each, and a main process without tasks.
 Sizes = Sequence[Sequence[int]]
 THREAD: Sizes = ((1,),)
 PROCESS: Sizes = ((0, 1),)
 REMOTE: Sizes = ((), (1,))
 
-#: Where benchmarks are, in the repository.
+#: The folder of the benchmarks, relative to the repository.
 BENCHMARKS = Path("benchmarks")
-#: The header of events that are answered when they have been handled.
+#: The header of an event that is handled by itself: the wrap answers with its results.
 ALONE = MappingProxyType({"X-Chiron-Alone": "1"})
 
 _CPUS, _MEMORY_MIB = 2, 512
 _TEMPLATE = "python3-flask"
-#: The functions call nothing.
+#: The gateway's URL for the reference executor: the functions call no other function.
 _NOTHING = "http://127.0.0.1:9"
 _TIMEOUT_S = 60.0
 
 
 class Shape(NamedTuple):
-    """A workflow, the plan that it is deployed as, and by what store objects go, if by one."""
+    """A workflow, its plan, and the store through which objects pass, if any."""
 
     name: str
     workflow: Workflow
@@ -65,7 +65,7 @@ class Shape(NamedTuple):
     store: StorePlace = NO_STORE
 
     def by(self, store: StorePlace) -> Shape:
-        """The same, but that objects go by `store`."""
+        """Return a copy whose objects pass through `store`."""
         plan = self.plan.model_copy(update={"path": "store"})
         return self._replace(plan=plan, store=store)
 
@@ -79,7 +79,7 @@ def shape(
     path: PathKind = DEFAULT_PATH,
     attempts: int = DEFAULT_ATTEMPTS,
 ) -> Shape:
-    """A workflow whose tasks all use `function`; each stage takes the outputs of the one before."""
+    """Return a workflow whose tasks all use `function`, each with all outputs of the last stage."""
     workflow_name = f"chiron-evaluate-{name}"
     tasks: list[Task] = []
     source: Source = None
@@ -98,7 +98,7 @@ def shape(
 
 
 def map_shape(name: str, function: str, processes: int, mechanism: str) -> Shape:
-    """A Map whose items go through `function`, each in one of so many further processes."""
+    """Return a Map that applies `function` to items in `processes` further processes."""
     item = {"Type": "Task", "Resource": function, "End": True}
     each = {"StartAt": "item", "States": {"item": item}}
     states = {"map": {"Type": "Map", "ItemProcessor": each, "End": True}}
@@ -115,7 +115,7 @@ def plan_of(
     path: PathKind = DEFAULT_PATH,
     attempts: int = DEFAULT_ATTEMPTS,
 ) -> Plan:
-    """The plan of wraps by their numbers, the first of which is the entry."""
+    """Return the plan of the numbered `wraps`, the first of which is the entry."""
     made = tuple(
         Wrap(
             name=f"{workflow.name}-wrap{index + 1}",
@@ -139,7 +139,7 @@ def plan_of(
 
 @contextmanager
 def functions(launcher: Launcher, sources: Mapping[str, ModuleType]) -> Iterator[None]:
-    """Ordinary functions, whose handlers are the modules of `sources`, deployed by their names."""
+    """Deploy ordinary functions: `sources` maps their names to the modules of their handlers."""
     with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
         stack_file = write_stack(Path(scratch), _code(sources))
         launcher.build(stack_file)
@@ -150,14 +150,14 @@ def functions(launcher: Launcher, sources: Mapping[str, ModuleType]) -> Iterator
 
 
 class DeployedWorkflow(NamedTuple):
-    """A workflow as it is deployed: its entry wrap and what the reference executor runs."""
+    """A deployed workflow: its entry wrap, and the sources for the reference executor."""
 
     entry: str
     trace_key: str
     sources: Sources
 
     def expected(self, request: bytes) -> bytes:
-        """What the reference executor answers to `request`."""
+        """Return the reference executor's answer to `request`."""
         return self.sources.reference(request, _NOTHING).output.encode()
 
 
@@ -172,12 +172,12 @@ def buckets(
     code: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[DeployedWorkflow]:
-    """A benchmark of buckets, deployed as one wrap.
+    """Deploy a benchmark of buckets as one wrap.
 
     Args:
-        changes: fields of its workflow.json that are others.
-        code: files that its functions have beside or instead of their own, by function.
-        variables: what all functions find in their environment.
+        changes: fields that replace those of its workflow.json.
+        code: files to add to its functions, or to replace, by function.
+        variables: the environment of all functions.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
         folder = Path(shutil.copytree(BENCHMARKS / benchmark, Path(scratch) / benchmark))
@@ -204,9 +204,9 @@ def workflows(
     sources: Mapping[str, ModuleType],
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[dict[str, DeployedWorkflow]]:
-    """Shape -> what is deployed; the tasks' functions are the modules of `sources`.
+    """Deploy `shapes` and yield them by name; the functions are the modules of `sources`.
 
-    These find `variables` in their environment.
+    The functions have `variables` in their environment.
     """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
@@ -230,7 +230,7 @@ def _code(sources: Mapping[str, ModuleType]) -> dict[str, dict[str, str]]:
 
 
 def handler(benchmark: str, function: str) -> ModuleType:
-    """The handler of a benchmark's function, imported here."""
+    """Import the handler of a benchmark's function; raises ``missing-file``."""
     path = BENCHMARKS / benchmark / "functions" / function / "handler.py"
     spec = spec_from_file_location(function, path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -246,9 +246,9 @@ def write_stack(
     prefix: str = "",
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """A stack.yaml in `folder` of functions by their names and files, images with that prefix.
+    """Write functions and their stack.yaml into `folder`; image names begin with `prefix`.
 
-    All have `variables` in their environment.
+    `code` has each function's files. All functions have `variables` in their environment.
     """
     entries = {}
     for name, files in code.items():
@@ -267,12 +267,12 @@ def write_stack(
 
 
 def behind(gateway_url: str, name: str) -> Client:
-    """To a function through the gateway."""
+    """Return a client of a function through the gateway."""
     return Client(urlsplit(gateway_url).netloc, f"/function/{name}")
 
 
 def direct(gateway_url: str, name: str) -> Client:
-    """To a function of an embedded gateway without it; ``not-local`` where it is not here."""
+    """Return a client of a function's process on this machine; raises ``not-local``."""
     with suppress(psutil.Error):
         process = psutil.Process(find_sandbox(name, gateway_url).pid)
         for connection in process.net_connections("tcp4"):
@@ -283,7 +283,7 @@ def direct(gateway_url: str, name: str) -> Client:
 
 
 def _is_http(host: str) -> bool:
-    """Whether a function is asked there: a wrap has another port, for other wraps."""
+    """Tell whether `host` accepts requests: a wrap has a second port, for other wraps."""
     with closing(http.client.HTTPConnection(host, timeout=_TIMEOUT_S)) as connection:
         try:
             connection.request("GET", "/_/health")
@@ -300,7 +300,7 @@ class Client:
         self._path = path
 
     def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[bytes, float]:
-        """The answer to a request, and its latency in ms; ``wrong-output`` unless it is a 200."""
+        """Return the answer to a request and its latency in ms; ``wrong-output`` if not a 200."""
         given = {"Content-Type": "text/plain", **(headers or {})}
         start = time.perf_counter()
         self._connection.request("POST", self._path, body, given)
@@ -313,7 +313,7 @@ class Client:
         return answer, elapsed_ms
 
     def latency_ms(self, body: bytes, expected: bytes) -> float:
-        """The latency of a request; ``wrong-output`` unless `expected` comes back."""
+        """Return the latency of a request; raises ``wrong-output`` if `expected` differs."""
         answer, elapsed_ms = self.post(body)
         if answer != expected:
             message = f"an answer of {len(answer)} bytes differs from the reference executor's"
@@ -321,10 +321,9 @@ class Client:
         return elapsed_ms
 
     def traced(self, body: bytes, trace_key: str) -> tuple[Traced, float]:
-        """What is answered to a traced request, and its latency in ms."""
+        """Return the answer to a traced request, and its latency in ms."""
         answer, elapsed_ms = self.post(body, trace_header(trace_key))
         return Traced.model_validate_json(answer), elapsed_ms
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()

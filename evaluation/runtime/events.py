@@ -1,4 +1,4 @@
-"""The most events a second of which windows are counted in time, and what holds at that rate.
+"""The highest rate of events at which windows are counted in time, and figures at half that rate.
 
 References
 ----------
@@ -36,16 +36,16 @@ from chiron.evaluation.runtime.rounds import Figure, Unit, p99, resampled
 from chiron.profiler.sandbox import find_sandbox
 from chiron.workflow.errors import ChironError
 
-#: The 99th percentile of windows' delays that is to be kept, in milliseconds.
+#: The bound on the 99th percentile of the windows' delays, in milliseconds.
 BOUND_MS = 50.0
-#: The search doubles the rate as long as it is kept, then so often halves the step.
+#: Events a second. The search doubles the rate while it keeps the bound, then bisects.
 _FIRST_PER_S, _MOST_PER_S, _HALVINGS = 1000.0, 64_000.0, 3
-#: How long each rate is tried, and what part of the highest one is held then: at a higher one, what
-#: comes while something else has the cores waits for seconds, since it is worked off too slowly.
+#: Duration of each try in seconds, and the share of the highest rate that is then held. At a higher
+#: share events wait for seconds: a backlog, from when others had the cores, shrinks too slowly.
 _TRY_S, _HELD = 8.0, 0.5
-#: Between two kills of the wrap; of a shorter run there is one, in its middle.
+#: Seconds between two kills of the wrap; a shorter run has one kill, in its middle.
 _KILL_EVERY_S = 60.0
-#: Delays of the windows that end so soon after a kill are apart.
+#: Windows with a result within this time after a kill are reported separately, in seconds.
 _RECOVERY_S = 5.0
 #: Longest wait for the last windows, in seconds.
 _LAST_S = 15.0
@@ -53,7 +53,7 @@ _PROCESSES = (("filter-views", "find-campaign", "count-views"),)
 
 
 class _Held(NamedTuple):
-    """What came of one rate: the wrap's CPU time in seconds, and when it was killed."""
+    """The outcome of one rate; ``cpu_s`` is the wrap's, ``kills`` are times in seconds."""
 
     rate: float
     sent: Sent
@@ -64,20 +64,19 @@ class _Held(NamedTuple):
 
     @property
     def timed(self) -> list[Window]:
-        """All windows but the last one: with no events after them, those before it may be alone
-        in that, and its end is not known by them."""
+        """All windows but the last, whose end is unknown as no events follow it."""
         return sorted(self.windows, key=lambda window: window.newest)[:-1]
 
     @property
     def keeps(self) -> bool:
-        """Whether windows are counted in time, and the longest of them no later."""
+        """Whether sending kept up, and the 99th percentile of the delays is within the bound."""
         delays = [window.delay_ms for window in self.timed]
         return self.sent.kept_up and len(delays) > 1 and p99(delays) <= BOUND_MS
 
 
 @dataclass
 class _Wrap:
-    """The wrap that is sent events, and the file that has its windows."""
+    """The wrap that receives the events, and the file to which it appends its windows."""
 
     launcher: Launcher
     deployed: DeployedWorkflow
@@ -87,16 +86,16 @@ class _Wrap:
 
     @property
     def url(self) -> str:
-        """Where it takes events."""
+        """The URL that accepts its events."""
         return f"{self.launcher.gateway.url}/function/{self.deployed.entry}"
 
     @property
     def pid(self) -> int:
-        """Its server process."""
+        """The process id of its server."""
         return find_sandbox(self.deployed.entry, self.launcher.gateway.url).pid
 
     def hold(self, rate: float, seconds: float, kill_every_s: float | None = None) -> _Held:
-        """Send events at a rate, and wait for their windows."""
+        """Send `rate` events a second, and wait for their windows."""
         used, kills = _Used(self), list[float]()
 
         async def run() -> Sent:
@@ -120,7 +119,7 @@ class _Wrap:
             time.sleep(0.2)
 
     async def _kill(self, every_s: float, used: _Used, kills: list[float]) -> None:
-        """Kill its process again and again; the gateway starts another one each time."""
+        """Kill the wrap's process every `every_s` seconds; the gateway restarts it each time."""
         while True:
             await asyncio.sleep(every_s)
             pid = await asyncio.to_thread(lambda: self.pid)
@@ -130,30 +129,30 @@ class _Wrap:
 
 
 class _Used:
-    """CPU time that a wrap's processes have used since this was made."""
+    """The CPU time of a wrap's processes since this object was made, across kills."""
 
     def __init__(self, wrap: _Wrap) -> None:
         self._wrap = wrap
         self._before_s = -cpu_s([wrap.pid])
 
     def ends(self, pid: int) -> None:
-        """Process `pid` is about to be killed."""
+        """Add the CPU time of process `pid`, which is about to be killed."""
         self._before_s += cpu_s([pid])
 
     def until_now(self) -> float:
-        """Seconds."""
+        """Return the CPU time in seconds."""
         return self._before_s + cpu_s([self._wrap.pid])
 
 
 def measure_events(
     launcher: Launcher, seconds: float, progress: Callable[[str], None], *, durable: bool = False
 ) -> tuple[Figure, ...]:
-    """The figures of a rate that is held for so many `seconds`, in one process of one wrap.
+    """Return the figures of a rate that is held for `seconds`, in one process of one wrap.
 
-    With `durable` its buckets are kept in the Redis of `launcher`, and its process is killed once a
+    With `durable` the Redis of `launcher` stores its buckets. Its process is then killed once a
     minute, or once in the middle of a shorter run.
 
-    Raises ``too-slow`` where no rate is kept.
+    Raises ``too-slow`` if even the lowest rate exceeds the bound.
     """
     with _deployed(launcher, durable) as wrap:
         rate = _HELD * _highest(wrap, progress)
@@ -174,7 +173,7 @@ def _deployed(launcher: Launcher, durable: bool) -> Iterator[_Wrap]:
 
 
 def _highest(wrap: _Wrap, progress: Callable[[str], None]) -> float:
-    """The highest rate that was found to be kept."""
+    """Search for the highest rate that keeps the bound, in events a second."""
 
     def keeps(rate: float) -> bool:
         held = wrap.hold(rate, _TRY_S)
@@ -235,7 +234,7 @@ def _held_ms(held: _Held) -> list[float]:
 
 
 def _again_ms(held: _Held) -> Iterator[float]:
-    """How long after each kill the first request was acknowledged that was due after it."""
+    """Yield, for each kill, the time to the first acknowledgement of a request due after it."""
     for kill in held.kills:
         with suppress(ValueError):
             yield min(due + took - kill for due, took in held.sent.held if due > kill) * 1000
@@ -247,7 +246,7 @@ def _delays(name: str, delays_ms: Sequence[float]) -> Iterator[Figure]:
 
 
 def _figure(name: str, values: Sequence[float], unit: Unit) -> Figure:
-    """The median of `values`, which may be one."""
+    """Return the figure of at least one value."""
     quartiles = statistics.quantiles([*values, *values], n=4, method="inclusive")
     low, median, high = (round(each, 3) for each in quartiles)
     return Figure(name=name, unit=unit, median=median, low=low, high=high, samples=len(values))

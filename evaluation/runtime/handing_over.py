@@ -1,7 +1,7 @@
-"""A program that hands objects to processes as a wrap does; it imports the template's modules.
+"""A program that passes objects to processes as a wrap does; it imports the template's modules.
 
-For every line on its stdin it hands one object of each size over, in a frame and in shared memory,
-and prints how many milliseconds that took, as JSON. The time to write shared memory is apart.
+For every line on stdin it passes one object of each size, in a frame and in shared memory. It
+prints the times in milliseconds as JSON. The time to write shared memory is separate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(consumers: int, sizes: Sequence[int]) -> None:
 
 
 def _hand_over(channels: Sequence[socket.socket], frame: bytes | Shared) -> float:
-    """How many milliseconds it takes until each of the consumers has said that it has the value."""
+    """Return the milliseconds until every consumer has acknowledged the value."""
     begun = time.perf_counter()
     for channel in channels:
         framing.write(channel, [frame])

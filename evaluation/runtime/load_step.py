@@ -1,9 +1,9 @@
-"""What a step of the load does to latencies where replicas follow it, and where they do not.
+"""Latencies after a step of the load, with and without scaling of the replicas.
 
 References
 ----------
-DataFlower (ASPLOS'23), section 8.3: pressure-aware scaling beside DataFlower-Non-aware, which does
-not mind that outputs leave too slowly.
+DataFlower (ASPLOS'23), section 8.3: pressure-aware scaling beside DataFlower-Non-aware, which
+ignores slow transfers of outputs.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from chiron.workflow.plan import Demand, Prediction
 
 #: The load grows by this factor.
 STEP = 10
-#: How long it is low, and then high, in seconds.
+#: How long the load is low, and then high, in seconds.
 _LOW_S, _HIGH_S = 10.0, 30.0
-#: p95 is that of the requests that were due within so many seconds. It is back where it stays below
-#: so many times what it was before the step.
+#: p95 is over the requests due within this many seconds. It is back when it stays within this
+#: multiple of p95 before the step.
 _WINDOW_S, _BACK = 4.0, 1.5
-#: A request that takes longer is lost, in seconds.
+#: The timeout of a request in seconds; a request that exceeds it is lost.
 _LATE_S = 30.0
-#: What is predicted at most. A request may take ten times that: what waits is late, and not lost.
+#: The prediction's high end. A request may take ten times that, so a queued request is not lost.
 _HIGHEST_MS = 6000.0
 _REQUEST = b"{}"
 
-#: Scales functions of these names for the length of a block, by pressure too or not.
+#: Scales the named functions for the length of a block; the flag adds scaling by pressure.
 Scaling = Callable[[Sequence[str], bool], AbstractContextManager[None]]
 
 
 class Case(NamedTuple):
-    """A workflow, its function, and how many requests/s there are before the step."""
+    """A workflow, its function, and the load before the step in requests/s."""
 
     name: str
     shape: Shape
@@ -64,16 +64,16 @@ _WAYS = (
 
 
 class Sent(NamedTuple):
-    """A request: when it was due, and what it took, in seconds; None where it was lost."""
+    """A request: its due time, and its latency from then, in seconds; None if it was lost."""
 
     due_s: float
     took_s: float | None
 
 
 def cases() -> list[Case]:
-    """A function that waits, and outputs that leave slowly, each with room for 2.5 times the load.
+    """Return a function that waits, and slow transfers, each with capacity for 2.5 times the load.
 
-    Both have the plan of functions that take little CPU, which has many requests at once.
+    Both plans predict little CPU time, so that a replica accepts many requests at once.
     """
     one = shape("step-waiting", _function(waiting), [THREAD])
     two = shape("step-linked", _function(linked), [THREAD, REMOTE])
@@ -102,7 +102,7 @@ def measure_load_step(
     scaling: Scaling,
     measured: Sequence[Case],
 ) -> tuple[Figure, ...]:
-    """The figures of every case and way, of so many rounds (at least two) in turn."""
+    """Return the figures of every case and way, of at least two `rounds` in turn."""
     taken: dict[tuple[str, str], list[dict[str, float]]] = {}
     for number in range(rounds):
         for case in measured:
@@ -132,7 +132,7 @@ def _run(launcher: Launcher, case: Case, way: _Way, scaling: Scaling) -> dict[st
 
 
 async def _load(url: str, expected: bytes, per_s: float) -> list[Sent]:
-    """Requests at a constant rate, and then at a higher one, whatever is answered."""
+    """Send requests at a low rate, then a high one, without waiting for answers."""
     low, high = round(per_s * _LOW_S), round(STEP * per_s * _HIGH_S)
     dues = [number / per_s for number in range(low)]
     dues += [_LOW_S + number / (STEP * per_s) for number in range(high)]
@@ -163,7 +163,7 @@ _UNITS: dict[str, Unit] = {
 
 
 def _found(sent: Sequence[Sent], step_s: float) -> dict[str, float]:
-    """The figures of a run; a p95 that does not come back takes as long as the load was high."""
+    """Return the figures of a run; a p95 that never recovers counts as `_HIGH_S` seconds."""
     before = p95_s([each for each in sent if each.due_s < step_s])
     ends = [step_s + _WINDOW_S + number for number in range(int(_HIGH_S - _WINDOW_S) + 1)]
     windows = {
@@ -178,15 +178,15 @@ def _found(sent: Sequence[Sent], step_s: float) -> dict[str, float]:
 
 
 def p95_s(sent: Sequence[Sent]) -> float:
-    """The 95th percentile of what requests took, in seconds; what was lost took the longest."""
+    """Return the 95th percentile of latencies in seconds; a lost request counts `_LATE_S`."""
     taken = [_LATE_S if each.took_s is None else each.took_s for each in sent]
     return statistics.quantiles(taken, n=20, method="inclusive")[18]
 
 
 def back_s(windows: dict[float, float], most_s: float, begin_s: float, end_s: float) -> float:
-    """When the first window begins from which on none has a p95 above `most_s`; else `end_s`.
+    """Return the begin of the first window from which on no p95 exceeds `most_s`; else `end_s`.
 
-    `windows` are p95s by the ends of windows, in their order.
+    `windows` maps the ends of windows, in ascending order, to their p95. All are in seconds.
     """
     found = end_s
     for end, p95 in reversed(windows.items()):

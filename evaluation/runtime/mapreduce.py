@@ -1,9 +1,9 @@
-"""How soon reducers have what mappers made, by dynamic-group and by a store.
+"""How soon reducers get the mappers' output, by dynamic-group and through stores.
 
 References
 ----------
-Pheromone (NSDI'23), figure 20: its MapReduce sort beside PyWren, whose functions put what is
-shuffled into a store and get it from there.
+Pheromone (NSDI'23), figure 20: its MapReduce sort beside PyWren, whose functions shuffle through a
+store.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from chiron.evaluation.runtime.servers import SERVERS, missing
 from chiron.generator.stores import NO_STORE, StorePlace
 from chiron.workflow.errors import ChironError
 
-#: What is sorted where nothing is said.
+#: Default input in megabytes.
 _MB = 64.0
-#: What a mapper has, or more where there would be too many; there are as many reducers as mappers.
+#: Megabytes of a mapper, more if this gives too many mappers. Reducers are as many as mappers.
 _PART_MB, _MOST_PARTS = 8.0, 32
 _OURS = "dynamic-group"
-#: Files that are no modules here, since they import what is beside them.
+#: Handlers that cannot be imported here, as they import `original` beside them.
 _HANDLERS = Path(__file__).with_name("handlers")
-#: Of a wrap, and for each megabyte: what was mapped, what is joined of it, and both as texts.
+#: Memory of a wrap, and more for each megabyte: the mapped and the joined data, and their texts.
 _MEMORY_MIB, _MIB_A_MB = 2048, 8
-#: Rounds are so many times fewer than of what takes a millisecond.
+#: Divisor of the number of rounds, which suits requests of a millisecond.
 _SLOWER = 25
 
 
 class _Job(NamedTuple):
-    """A benchmark: its functions, and what tells whether reducers' answers are right."""
+    """A benchmark: its functions, and a check of the reducers' answers."""
 
     name: str
     cut: str
     map: str
     reduce: str
-    #: The field that says how much there is in a part.
+    #: The field with the amount of data in a part.
     amount: str
     check: Callable[[Sequence[dict[str, Any]], Counter[str]], bool]
-    #: What a part leads to in the end, of what its mapper makes it of.
+    #: A part's contribution to the expected counts, from the content that its mapper generates.
     counts: Callable[[list[str]], Counter[str]]
 
 
@@ -115,10 +115,10 @@ _JOBS = (
 def measure_mapreduce(
     launcher: Launcher, rounds: int, megabytes: float | None, progress: Callable[[str], None]
 ) -> tuple[Figure, ...]:
-    """Sort and word count of so many megabytes (64 where nothing is said), by dynamic-group and by
-    those stores that are here.
+    """Measure sort and word count of `megabytes` (default 64), by dynamic-group and by every
+    installed store.
 
-    Raises ``wrong-output`` where the answer is not what all mappers' parts lead to.
+    Raises ``wrong-output`` if the reducers' answers differ from the expected counts of all parts.
     """
     megabytes = megabytes or _MB
     count = max(2, rounds // _SLOWER)
@@ -148,7 +148,7 @@ def measure_mapreduce(
 def _deployed(
     launcher: Launcher, job: _Job, system: str, place: StorePlace, megabytes: float
 ) -> AbstractContextManager[DeployedWorkflow]:
-    """A job in one wrap, whose mappers and reducers are the workers of a pool."""
+    """Deploy a job as one wrap whose mappers and reducers run on workers of a pool."""
     code = {
         function: {
             "original.py": _text(BENCHMARKS / job.name / "functions" / function / "handler.py"),
@@ -173,7 +173,7 @@ def _text(file: Path) -> str:
 
 
 def _expected(job: _Job, body: bytes) -> Counter[str]:
-    """What all parts lead to, each of which is made here once more."""
+    """Return the expected counts of all parts, whose content is generated here again."""
     cut = handler(job.name, job.cut).handle(SimpleNamespace(body=body), None)["body"]
     made, found = handler(job.name, job.map).made, Counter[str]()
     for part in json.loads(cut):
@@ -194,7 +194,7 @@ def _asked(job: _Job, client: Client, trace_key: str, body: bytes, expected: Cou
 
 
 def _quantities(job: str, systems: Sequence[str]) -> Iterator[Quantity]:
-    """The same for each system, each figure of all systems after another."""
+    """Yield each quantity for all systems, then the next one."""
     for name, column in (
         ("from the last mapper's end to the first reducer's begin", "begins"),
         ("from the last mapper's result to the first reducer's data", "has"),

@@ -1,4 +1,4 @@
-"""The same small workflows on our wraps, on Ray and on Dask, all on this machine and in turn."""
+"""Measures the same small workflows on wraps, Ray and Dask, in turn on this machine."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ SYSTEMS = tuple(STARTED)
 _CHAIN, _FAN, _CONSUMERS = 1000, 16, 4
 _MB, _BIG = 1_000_000, 100_000_000
 _REQUEST = "{}"
-#: Of a wrap, for 100 MB in three processes, where they are made and where they come.
+#: Memory of a wrap: room for 100 MB in three processes, both at the producer and the consumers.
 _MEMORY_MIB = 2048
-#: A short request is sent so often in a row: tasks cost less than one request varies.
+#: Requests in a row for one figure, if short: one request varies by more than a task costs.
 _TIMES = 10
 
 
 class Ask(NamedTuple):
-    """A request: how many tasks each stage has, which all take what the stage before gives.
+    """A request: the tasks of each stage, each of which gets all outputs of the stage before.
 
-    The first task gives the request, or bytes or an array of `size` bytes to tasks that count them.
-    Its figure is how much longer than `than` it takes.
+    The first task returns the request, or `size` bytes, plain or as an array, for tasks that count.
+    The figure is the latency beyond that of `than`.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Ask(NamedTuple):
 
     @property
     def times(self) -> int:
-        """How often it is sent for one figure."""
+        """How many requests one figure averages."""
         return _TIMES if self.size == 1 and len(self.stages) < _CHAIN else 1
 
     def on(self, system: System) -> bool:
-        """Whether a system of tasks answers it right."""
+        """Run the request on `system`; return whether the answer is right."""
         noops = self.gives == "noop"
         given: object = _REQUEST if noops else self.size
         outputs = [system.call(0, getattr(Tasks, self.gives), given)]
@@ -87,7 +87,7 @@ HAND_OVERS = [
     *_handed("give", _CONSUMERS, (_BIG,)),
 ]
 _ARRAYS = [*_handed("array", 1, (_BIG,)), *_handed("array", _CONSUMERS, (_BIG,))]
-#: Library -> what is measured of it -> what that is asked. Handlers hand on text alone.
+#: Library -> system -> its requests. Wraps have none with arrays: handlers return only text.
 _ASKED = {
     "": dict.fromkeys(("wrap, one process", "wrap, pool"), NOOPS + HAND_OVERS),
     "Ray": dict.fromkeys(("Ray tasks", "Ray actors"), NOOPS + HAND_OVERS + _ARRAYS),
@@ -96,7 +96,7 @@ _ASKED = {
 
 
 def others() -> Part:
-    """Our wraps and those systems that are installed; ``not-installed`` where neither is."""
+    """Return the part of wraps and installed systems; raises ``not-installed`` if there is none."""
     installed = [library for library in SYSTEMS if not missing(library)]
     if not installed:
         raise ChironError("not-installed", "; ".join(left_out(SYSTEMS)))
@@ -127,7 +127,7 @@ def _probes(libraries: Sequence[str], launcher: Launcher) -> Iterator[list[Probe
 
 
 def _timed(system: str, ask: Ask, right: Callable[[], bool]) -> Round:
-    """The mean of as many requests as it says, of which every answer is right."""
+    """Return the mean of `ask.times` requests; raises ``wrong-output`` for a wrong answer."""
     start = time.perf_counter()
     for _ in range(ask.times):
         if not right():
@@ -140,7 +140,7 @@ def _one_process(_: int, tasks: int) -> Sizes:
 
 
 def _pool(stage: int, tasks: int) -> Sizes:
-    """Every second stage is in one further process, or in as many as other systems have."""
+    """Place every second stage in a further process, or divide it over `WORKERS` processes."""
     if stage % 2 == 0:
         return THREAD
     return PROCESS if tasks == 1 else ((0, *[tasks // WORKERS] * WORKERS),)
@@ -151,7 +151,7 @@ _SOURCES = {"chiron-evaluate-noop": noop, "chiron-evaluate-give": handing}
 
 
 def wrap_shapes() -> list[Shape]:
-    """The plan of a wrap for each request: what 100 MB leave behind is at no other's expense."""
+    """Return a plan of one wrap for each request: remains of 100 MB would slow other requests."""
     return [
         shape(
             f"others-{number}",

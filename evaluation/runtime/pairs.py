@@ -6,7 +6,7 @@ import socket
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
-    """Both ends of a connection over TCP within this machine."""
+    """Return both ends of a TCP connection on the loopback, without Nagle's delay."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ours = socket.create_connection(listener.getsockname())
         theirs, _ = listener.accept()

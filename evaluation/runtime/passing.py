@@ -1,4 +1,4 @@
-"""What data costs on its way: 10 MB between tasks, and objects from one process to another."""
+"""The cost of passing data: 10 MB between tasks, and objects from one process to another."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from chiron.evaluation.runtime.rounds import Part, Probe, Quantity, Round
 from chiron.templates import TEMPLATES
 from chiron.workflow.paths import PathKind
 
-# 10 MB on the way, beside copying them once from one process to another, through a pipe
+# 10 MB between tasks, beside one copy through a pipe to another process
 
 Kind = Literal["result", "input"]
 _LARGE = "chiron-evaluate-large"
@@ -43,7 +43,7 @@ _PLACES: dict[str, tuple[Sizes, str, PathKind]] = {
     "gateway": (REMOTE, "fork", "gateway"),
 }
 _REQUESTS = (b"?large", b"?small")
-#: Reads as many bytes as its argument says into one buffer, says so, and begins again.
+#: Reads as many bytes as its argument into one buffer, writes a byte, and starts over.
 _READER = """
 import os, sys
 size = int(sys.argv[1])
@@ -60,7 +60,7 @@ while True:
 
 
 def large_shapes(kind: Kind) -> list[Shape]:
-    """Three tasks in a row: threads but for the one that makes the data, or takes it."""
+    """Return chains of three threads, but for the task that makes the data, or receives it."""
     found = []
     for place, (sizes, mechanism, path) in _PLACES.items():
         stages = (THREAD, sizes, THREAD) if kind == "result" else (THREAD, THREAD, sizes)
@@ -78,7 +78,7 @@ def _passing(place: str, kind: Kind) -> Quantity:
 
 @contextmanager
 def _large_probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
-    """Deploys what handles the data, checked once against the reference executor."""
+    """Deploy the tasks, and check them once against the reference executor."""
     with ExitStack() as stack:
         copy_ms = stack.enter_context(copying(large.LARGE.encode()))
         found: list[Probe] = [lambda: {"pipe": copy_ms()}]
@@ -92,14 +92,14 @@ def _large_probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
 
 
 def _passed_on(name: str, client: Client, expected: list[bytes]) -> Round:
-    """The same request with and without the 10 MB within it."""
+    """Time the request with the 10 MB and without them."""
     with_data, without = map(client.latency_ms, _REQUESTS, expected)
     return {f"{name}.large": with_data, f"{name}.small": without}
 
 
 @contextmanager
 def copying(data: bytes) -> Iterator[Callable[[], float]]:
-    """A function that copies `data` to another process and says how many milliseconds it took."""
+    """Yield a function that copies `data` to another process and returns the milliseconds."""
     reader = subprocess.Popen(
         [sys.executable, "-c", _READER, str(len(data))],
         stdin=subprocess.PIPE,
@@ -126,9 +126,9 @@ def _large(kind: Kind) -> Part:
     return Part(f"large-{kind}", [pipe, *passing], partial(_large_probes, kind))
 
 
-# Objects from one process to another, apart from writing them once
+# Objects from one process to another, beyond the time to write them once
 
-#: How many processes take an object where more than one does.
+#: Consumers of an object, for the figures with several consumers.
 _CONSUMERS = 4
 _HANDED_OVER = (1_000, 10_000, 64_000, 128_000, 256_000, 1_000_000, 10_000_000, 100_000_000)
 

@@ -1,5 +1,4 @@
-"""What an object costs from wrap to wrap by each path, beside the kernel's own way between two
-processes, all in turn."""
+"""The cost of an object from wrap to wrap by each path, beside sendfile between two processes."""
 
 from __future__ import annotations
 
@@ -34,10 +33,10 @@ from chiron.workflow.paths import PathKind
 _HANDING = "chiron-evaluate-give"
 _SIZES = {1_000: "1 kB", 1_000_000: "1 MB", 100_000_000: "100 MB"}
 _KERNEL, _WITHIN = "bare sendfile", "a thread"
-#: Of a wrap, for 100 MB where they are made and where they come.
+#: Memory of a wrap: room for 100 MB at the producer and at the consumer.
 _MEMORY_MIB = 2048
-#: Reads as many bytes as its second argument says from the socket of the first into one buffer,
-#: says so, and begins again.
+#: Reads as many bytes as its second argument from the socket of the first into one buffer, sends
+#: a byte, and starts over.
 _READER = """
 import socket, sys
 channel, size = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
@@ -54,7 +53,7 @@ while True:
 
 
 class _Way(NamedTuple):
-    """How objects get to the other wrap: over which calls, and by which store; how large ones."""
+    """A way of objects to the other wrap: the path, the store, and the largest object in bytes."""
 
     name: str
     path: PathKind
@@ -70,14 +69,14 @@ WAYS = (
 
 
 def paths() -> Part:
-    """What is measured of each size and path; of stores, those whose servers are installed."""
+    """Return the part of every size and path, with the stores whose servers are installed."""
     ways = [way for way in WAYS if not way.store or missing(way.store) is None]
     quantities = [
         Quantity(f"{name} from wrap to wrap", partial(_figure_ms, system, size), system=system)
         for size, name in _SIZES.items()
         for system in (_KERNEL, *(way.name for way in ways if size <= way.most_bytes))
     ]
-    # A round has 100 MB several times on each path.
+    # A round sends 100 MB several times on each path.
     return Part("paths", quantities, partial(_probes, ways), slower=5)
 
 
@@ -87,7 +86,7 @@ def _figure_ms(system: str, size: int, taken: Round) -> float:
 
 
 def shapes(ways: Sequence[_Way], places: dict[str, StorePlace]) -> dict[str, Shape]:
-    """Two tasks in a row, in one wrap and in two for each way, by what they are called."""
+    """Return plans of two tasks in a row by name: in one wrap, and in two wraps for each way."""
 
     def made(name: str, second: Sequence[Sequence[int]], path: PathKind = "auto") -> Shape:
         stages = [THREAD, second]
@@ -130,9 +129,9 @@ def _timed(name: str, client: Client, body: bytes, expected: bytes) -> Round:
 
 @contextmanager
 def sending(size: int) -> Iterator[Callable[[], float]]:
-    """A function that has the kernel send `size` bytes of memory to another process, over TCP.
+    """Yield a function that sends `size` bytes of memory to another process, by TCP and sendfile.
 
-    It says how many milliseconds that took, until the other process has them all.
+    It returns the milliseconds until the other process has all bytes.
     """
     memory = os.memfd_create("sent", os.MFD_CLOEXEC)
     with os.fdopen(memory, "wb") as file:

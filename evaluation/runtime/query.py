@@ -1,8 +1,8 @@
-"""What passes between the functions of a real-time query, a chain of three in buckets.
+"""The time between the functions of a real-time query, a chain of three in buckets.
 
 References
 ----------
-Pheromone (NSDI'23), figure 19: the interaction overhead is what a query takes beyond its functions.
+Pheromone (NSDI'23), figure 19: the interaction overhead is a query's time beyond its functions'.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chiron.workflow.errors import ChironError
 
 _NAME = "query"
 _FUNCTIONS = ("read-query", "find-value", "format-answer")
-#: What tells when a function began and ended; no module here, since it imports what is beside it.
+#: The handler that adds begin and end times; not imported here, as it imports `original` beside it.
 _TIMING = Path(__file__).with_name("handlers") / "timing.py"
 _QUESTION = json.dumps("What is quantity 42 at station 7?").encode()
 _ANSWER = '"Quantity 42 at station 7 is 405.1."'
@@ -35,7 +35,7 @@ _QUANTITIES = (
 
 
 def query() -> Part:
-    """What is measured of it: requests one at a time, all functions in the wrap's main process."""
+    """Return the part: requests one at a time, all functions in the wrap's main process."""
     return Part(_NAME, _QUANTITIES, _probes)
 
 
@@ -50,7 +50,7 @@ def _probes(launcher: Launcher) -> Iterator[list[Probe]]:
 
 
 def _timing(function: Path) -> dict[str, str]:
-    """The files of a function that also says when it began and ended."""
+    """Return the files of a function that also reports when it began and ended."""
     original = (function / "handler.py").read_text(encoding="utf-8")
     return {
         "original.py": original,

@@ -1,4 +1,4 @@
-"""Whether the first two of three answers take no longer than the second fastest, with a straggler.
+"""Compares the first two of three answers with the second fastest replica, with a straggler.
 
 References
 ----------
@@ -21,8 +21,8 @@ from chiron.workflow.errors import ChironError
 
 _NAME = "redundant"
 _FUNCTIONS = ("spread-question", "ask-replica", "merge-answers")
-#: How long a replica takes: about 10 ms, of which the logarithm varies so much; a straggler, one of
-#: the three in each request, this many times as long.
+#: A replica's service time is log-normal: its median, and the deviation of its logarithm. One of
+#: the three replicas in each request is a straggler, `_STRAGGLER` times as slow.
 _MEDIAN_MS, _SIGMA, _STRAGGLER = 10.0, 0.2, 20.0
 _CLIENTS, _REQUESTS_A_ROUND = 4, 20
 _FIRST_TWO, _ALL = "first two of three", "all three"
@@ -33,7 +33,7 @@ _OPTIONS: dict[str, dict[str, object]] = {
 
 
 class _Taken(NamedTuple):
-    """Of one request, in ms: the answer each way, and of one replica as the second fastest."""
+    """Latencies of one request in ms: each way, and with only the second fastest replica."""
 
     ways_ms: dict[str, float]
     second_ms: float
@@ -42,7 +42,7 @@ class _Taken(NamedTuple):
 def measure_redundant(
     launcher: Launcher, rounds: int, progress: Callable[[str], None]
 ) -> tuple[Figure, ...]:
-    """The 99th percentiles of `rounds` times 20 requests, four at a time, each way in turn."""
+    """Return 99th percentiles of `rounds` times 20 requests, four at a time, each way in turn."""
     document = json.loads((BENCHMARKS / _NAME / "workflow.json").read_text(encoding="utf-8"))
     with ExitStack() as stack:
         entries = {}

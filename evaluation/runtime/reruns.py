@@ -1,10 +1,10 @@
-"""What crashes cost where tasks run again, and where whole workflows do.
+"""The cost of crashes if tasks are retried, and if whole workflows are.
 
 References
 ----------
 Pheromone (TNET'24), section VI: a chain of four sleeps of 100 ms, each of which crashes with a
-probability of 1 %. Nothing tells a client there that a function has crashed, so that it asks again
-when 800 ms are over; here an error tells it at once. Both are measured.
+probability of 1 %. There a client gets no error from a crash and retries after 800 ms. Here a
+client gets an error at once. Both are measured.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from chiron.workflow.errors import ChironError
 
 _CRASHING = "chiron-evaluate-crashing"
 _CHAIN, _CLIENTS, _REQUESTS_A_ROUND = 4, 8, 20
-#: When the paper's client asks again, in seconds.
+#: The timeout after which the paper's client retries, in seconds.
 _PATIENCE_S = 0.8
 _REQUEST = b"{}"
 
 
 class _Way(NamedTuple):
-    """How a crash is coped with: the attempts of a task, and whether a client hears of errors."""
+    """How crashes are handled: the attempts of a task, and whether the client reacts to errors."""
 
     name: str
     attempts: int
@@ -46,10 +46,7 @@ _WAYS = (
 def measure_reruns(
     launcher: Launcher, rounds: int, progress: Callable[[str], None]
 ) -> tuple[Figure, ...]:
-    """The 99th percentiles of `rounds` times 20 requests each way, in turn, and their ratios.
-
-    Raises what `Client.post` does.
-    """
+    """Return 99th percentiles of `rounds` times 20 requests each way, in turn, and their ratios."""
     shapes = [
         shape(f"attempts-{attempts}", _CRASHING, [PROCESS] * _CHAIN, attempts=attempts)
         for attempts in (1, 2)

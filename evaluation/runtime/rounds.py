@@ -1,4 +1,4 @@
-"""Quantities that are measured in turn, so that the machine's drift meets all of them alike."""
+"""Quantities that are measured in turn, so that drift of the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chiron.deployment.launcher import Launcher
 from chiron.evaluation.bench.machine import Measured
 from chiron.workflow.documents import Document
 
-#: What was measured in one round: column -> milliseconds.
+#: The measurements of one round: column -> milliseconds.
 Round = Mapping[str, float]
 #: Measures once: column -> milliseconds.
 Probe = Callable[[], Round]
@@ -24,7 +24,7 @@ _RESAMPLED = 200
 class Figure(Document):
     """One quantity: median and quartiles of `samples` rounds.
 
-    `system` says of which it is, where several are compared.
+    `system` names the measured system if several are compared.
     """
 
     name: str
@@ -43,7 +43,7 @@ class RuntimeReport(Measured):
 
 
 class Quantity(NamedTuple):
-    """How a figure follows from the columns of one round."""
+    """A figure's name and unit, and the function that computes it from the columns of a round."""
 
     name: str
     of: Callable[[Round], float]
@@ -51,9 +51,9 @@ class Quantity(NamedTuple):
     system: str = ""
 
     def figure(self, rounds: Sequence[Round]) -> Figure:
-        """The figure of at least two rounds.
+        """Return the figure of at least two rounds.
 
-        Differences are taken within each round, so that what made a round slow is in neither.
+        Differences are taken within a round, so that a slow spell of the machine cancels out.
         """
         quartiles = statistics.quantiles(map(self.of, rounds), n=4, method="inclusive")
         low, median, high = (round(each, 3) for each in quartiles)
@@ -69,9 +69,9 @@ class Quantity(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What is measured in turn, so that it can be compared: deployed by `probes` for that long.
+    """Quantities of the same rounds, hence comparable; `probes` deploys for the length of a block.
 
-    Where a round of it takes longer, it has so many times fewer: `slower`.
+    `slower` divides the number of rounds, for parts whose rounds take longer.
     """
 
     name: str
@@ -87,9 +87,9 @@ def resampled(
     unit: Unit = "ms",
     system: str = "",
 ) -> Figure:
-    """A figure of the 99th percentiles of some samples.
+    """Return the figure that `of` computes from the 99th percentile of each of `samples`.
 
-    The quartiles are those of percentiles of samples drawn anew.
+    The quartiles are those of resampled samples (bootstrap).
     """
     draw = random.Random(0)  # noqa: S311
     drawn = [of([p99(draw.choices(each, k=len(each))) for each in samples])
@@ -107,12 +107,12 @@ def resampled(
 
 
 def p99(values: Sequence[float]) -> float:
-    """The 99th percentile of at least two values."""
+    """Return the 99th percentile of at least two values."""
     return statistics.quantiles(values, n=100, method="inclusive")[98]
 
 
 def interleaved(probes: Sequence[Probe], rounds: int) -> list[Round]:
-    """What all probes found in each round; every round begins with another one."""
+    """Run all probes in each round, after a warm-up; every round begins with the next probe."""
     taken: list[Round] = []
     for number in range(_WARM_UP + rounds):
         columns: dict[str, float] = {}
@@ -123,9 +123,9 @@ def interleaved(probes: Sequence[Probe], rounds: int) -> list[Round]:
 
 
 def starts(moments_ms: Sequence[float], asked_ms: float = 0.0) -> tuple[float, float]:
-    """How long after it was asked for the first process began, and each next after the one before.
+    """Return the delay of the first process and the mean delay between the next ones, in ms.
 
-    By when each of them had its first instruction.
+    `moments_ms` are the times of the processes' first instructions.
     """
     ordered = sorted(moments_ms)
     return ordered[0] - asked_ms, (ordered[-1] - ordered[0]) / max(1, len(ordered) - 1)

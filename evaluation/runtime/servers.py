@@ -1,4 +1,4 @@
-"""Stores that are started on this machine for as long as they are needed: Redis and MinIO."""
+"""Starts Redis and MinIO on this machine for the length of a block."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _USER, _BUCKET = "chiron", "objects"
 _FORBIDDEN = 403
 #: Longest wait for a server to be ready, in seconds.
 _STARTING_S = 60.0
-#: What brings each server.
+#: The command that installs each server.
 _BRINGS = {"redis-server": "apt-get install redis-server", "minio": "make minio"}
 
 
 def program(name: str) -> str | None:
-    """Where a server's program is: on PATH, or beside Python."""
+    """Return the path of a server's program, on PATH or beside Python; None if missing."""
     return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
 
 
 @contextmanager
 def redis() -> Iterator[StorePlace]:
-    """A Redis that keeps nothing on disk. Raises ``not-installed``, ``no-store``."""
+    """Run a Redis that stores nothing on disk. Raises ``not-installed``, ``no-store``."""
     password, port = secrets.token_hex(), _free_port()
     command = ["redis-server", "--bind", _HERE, "--port", str(port), "--requirepass", password]
     with _running([*command, "--save", "", "--appendonly", "no"], lambda: _listens(port)):
@@ -45,11 +45,11 @@ def redis() -> Iterator[StorePlace]:
 
 @contextmanager
 def minio() -> Iterator[StorePlace]:
-    """A MinIO that keeps its objects in a temporary folder; raises as `redis`."""
+    """Run a MinIO that stores objects in a temporary folder; raises the errors of `redis`."""
     password, port = secrets.token_hex(), _free_port()
     settings = {"MINIO_ROOT_USER": _USER, "MINIO_ROOT_PASSWORD": password, "MINIO_BROWSER": "off"}
     with tempfile.TemporaryDirectory(prefix="chiron-") as folder:
-        (Path(folder) / _BUCKET).mkdir()  # a folder there is a bucket
+        (Path(folder) / _BUCKET).mkdir()  # MinIO takes a folder for a bucket
         command = ["minio", "server", folder, "--address", f"{_HERE}:{port}", "--quiet"]
         bucket = f"http://{_HERE}:{port}/{_BUCKET}"
         with _running(command, lambda: _refuses(bucket), settings | {"HOME": folder}):
@@ -57,7 +57,7 @@ def minio() -> Iterator[StorePlace]:
 
 
 class Server(NamedTuple):
-    """What starts a store, and its program."""
+    """A store: the function that starts it, and its program."""
 
     start: Callable[[], AbstractContextManager[StorePlace]]
     program: str
@@ -70,7 +70,7 @@ SERVERS: Mapping[str, Server] = {
 
 
 def missing(store: str) -> str | None:
-    """What brings the program of a store that is not installed."""
+    """Return how to install the store's program; None if it is installed."""
     name = SERVERS[store].program
     return None if program(name) else f"{name} is missing: {_BRINGS[name]}"
 
@@ -105,7 +105,7 @@ def _running(
 
 
 def _begins(server: subprocess.Popen[bytes], ready: Callable[[], bool]) -> bool:
-    """Whether it is ready before long."""
+    """Wait until `server` is ready; return False if it ends or `_STARTING_S` pass."""
     until = time.monotonic() + _STARTING_S
     while server.poll() is None and time.monotonic() < until:
         if ready():
@@ -120,7 +120,7 @@ def _listens(port: int) -> bool:
 
 
 def _refuses(url: str) -> bool:
-    """Whether it says that strangers may not see `url`: before it is ready, it says 503."""
+    """Tell whether `url` is forbidden to strangers: until MinIO is ready, it answers 503."""
     try:
         return urllib3.request("GET", url, retries=False).status == _FORBIDDEN
     except urllib3.exceptions.HTTPError:

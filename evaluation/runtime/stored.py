@@ -1,7 +1,7 @@
-"""A program that puts objects into a store, or gets them, as a task would.
+"""A program that writes objects to a store, or reads them, as a task would.
 
-For every line on its stdin, ``PUT BYTES URL`` or ``GET BYTES URL`` with a signed one, it does that
-in pieces, and prints when it began and when it had ended, in seconds of the monotonic clock.
+For every line on stdin, ``PUT BYTES URL`` or ``GET BYTES URL`` with a signed URL, it transfers the
+object in pieces. It prints begin and end as JSON, in seconds of the monotonic clock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What streams take between wraps, in patterns of writers and readers, beside the same by a store.
+"""End-to-end times of streams between wraps in patterns of writers and readers, beside a store.
 
 References
 ----------
-Floki (WoSC'21): one-to-one, fan-out, fan-in and all-to-all, 1 MB to 16 GB from each writer; the
+Floki (WoSC'21): one-to-one, fan-out, fan-in and all-to-all, 1 MB to 16 GB from each writer. The
 end-to-end time of equation (1) is from the first writer's begin until the last reader has read all.
 """
 
@@ -34,13 +34,13 @@ _STORE = "MinIO"
 _STREAM, _BARE = "stream", "bare socket"
 _PROGRAM = Path(__file__).with_name("stored.py")
 _GOOD = timedelta(hours=1)
-#: Bytes of a megabyte, and how many of these each writer writes where nothing is said.
+#: Bytes of a megabyte, and the default sizes that each writer writes.
 _MB, _SIZES_MB = 1_000_000, (1.0, 16.0, 100.0)
-#: So many bytes are handed over in all the rounds of a size and pattern, or there are two rounds.
+#: Bytes that all rounds of a size and pattern transfer together; at least two rounds run.
 _ENOUGH = 2000 * _MB
-#: What a Python that reads needs to start, in seconds, and more.
+#: Wait for the reading program to start, in seconds: longer than it needs.
 _STARTED_S = 0.3
-#: Reads from the socket of its argument until its end, then says so.
+#: Reads as many bytes as the second argument from the socket of the first, then sends a byte.
 _READER = """
 import socket, sys
 channel, buffer = socket.socket(fileno=int(sys.argv[1])), bytearray(1 << 16)
@@ -52,14 +52,14 @@ channel.send(b"!")
 
 
 class Pattern(NamedTuple):
-    """So many writers, of each of whom so many readers read all."""
+    """The numbers of writers and readers; every reader reads all bytes of every writer."""
 
     writers: int
     readers: int
 
     @property
     def name(self) -> str:
-        """As Floki calls it."""
+        """The name of the pattern in Floki."""
         if self == (1, 1):
             return "one-to-one"
         if self.writers == self.readers:
@@ -79,9 +79,9 @@ PATTERNS = (
 def measure_streams(
     launcher: Launcher, rounds: int, megabytes: float | None, progress: Callable[[str], None]
 ) -> tuple[Figure, ...]:
-    """End-to-end times of every pattern and size, or of the one given, by each way in turn.
+    """Return end-to-end times of every pattern, of each size or of `megabytes`, by each way.
 
-    Raises what `Client.post` does, and ``wrong-output`` where something has not come whole.
+    Raises the errors of `Client.post`, and ``wrong-output`` if a reader misses bytes.
     """
     found = list[Figure]()
     with ExitStack() as stack:
@@ -125,7 +125,7 @@ def _figures(name: str, ways: dict[str, Callable[[], float]], rounds: int) -> It
 
 
 def _shape(pattern: Pattern) -> Shape:
-    """Writers in one wrap and readers in another, each in a process of its own."""
+    """Return a plan of writers in one wrap and readers in another, one process each."""
     writers = [f"w{number}" for number in range(pattern.writers)]
     readers = [f"r{number}" for number in range(pattern.readers)]
     tasks = dict.fromkeys(writers, _WRITING) | dict.fromkeys(readers, _READING)
@@ -153,7 +153,7 @@ def _bare_s(size: int) -> float:
     piece = bytes(1 << 16)
     with subprocess.Popen(command, pass_fds=[theirs.fileno()]), ours:
         theirs.close()
-        ours.sendall(piece[:1])  # it may have to start first
+        ours.sendall(piece[:1])  # the reader may have to start first
         time.sleep(_STARTED_S)
         begun = time.monotonic()
         left = size - 1
@@ -166,7 +166,7 @@ def _bare_s(size: int) -> float:
 
 
 class _Stored:
-    """Writers and readers that hand objects over by a store: first all write, then all read."""
+    """Programs that pass objects through a store: all writers write, then all readers read."""
 
     def __init__(self, sign: Callable[[str, str], str], delete: Callable[[str], None]) -> None:
         self._sign = sign
@@ -185,7 +185,7 @@ class _Stored:
     @classmethod
     @contextmanager
     def started(cls) -> Iterator[_Stored]:
-        """With a store that is there for the length of the block."""
+        """Yield the programs, with a store that runs for the length of the block."""
         from minio import Minio
 
         with SERVERS[_STORE].start() as place:
@@ -207,7 +207,7 @@ class _Stored:
                 stored.close()
 
     def handed_over_s(self, pattern: Pattern, size: int) -> float:
-        """The end-to-end time."""
+        """Return the end-to-end time in seconds, and delete the objects."""
         names = [f"w{number}" for number in range(pattern.writers)]
         written = self._all([[("PUT", name)] for name in names], size)
         read = self._all([[("GET", name) for name in names]] * pattern.readers, size)
@@ -227,7 +227,7 @@ class _Stored:
         ]
 
     def close(self) -> None:
-        """End all programs."""
+        """Stop all programs."""
         for program in self._programs:
             with program:
                 program.stdin.close()  # type: ignore[union-attr]

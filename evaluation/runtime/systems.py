@@ -1,4 +1,4 @@
-"""Ray and Dask with two workers each on this machine, used as their documentation recommends."""
+"""Starts Ray and Dask with two workers each, and uses them as their documentation recommends."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _STORE_BYTES = 1_000_000_000
 
 
 class System(NamedTuple):
-    """Makes a task ``call(worker, function, *given)``; waits for what tasks return.
+    """A system: ``call(worker, function, *given)`` makes a task, ``answers`` waits for results.
 
-    `worker` is 0 or 1, for systems that are told where a task runs.
+    `worker`, 0 or 1, places the task on systems that support it; others ignore it.
     """
 
     name: str
@@ -29,8 +29,8 @@ class System(NamedTuple):
 
 @contextmanager
 def ray_systems() -> Iterator[list[System]]:
-    """Tasks where Ray likes, and calls of two actors."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell its makers
+    """Yield Ray tasks, which Ray places, and calls of two actors."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its usage
     import ray
 
     ray.init(
@@ -59,7 +59,7 @@ def ray_systems() -> Iterator[list[System]]:
 
 @contextmanager
 def dask_systems() -> Iterator[list[System]]:
-    """Tasks of one graph where Dask likes, which is beside their data, and where they are told."""
+    """Yield Dask tasks of one graph, placed by Dask (near their data) and by `worker`."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -89,7 +89,7 @@ def dask_systems() -> Iterator[list[System]]:
         yield [System("Dask", task, answers), System("Dask, told where", placed, answers)]
 
 
-#: Library -> starts what is measured of it.
+#: Library -> the function that starts its systems.
 STARTED: Mapping[str, Callable[[], AbstractContextManager[list[System]]]] = {
     "Ray": ray_systems,
     "Dask": dask_systems,

@@ -1,4 +1,4 @@
-"""What workers of Ray and Dask run; it is imported there once, before anything is measured."""
+"""The tasks of Ray and Dask; each worker imports them once, before the measurement."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _ARRAYS = {size: np.frombuffer(data, np.uint8) for size, data in _BYTES.items()}
 
 
 class Tasks:
-    """Functions that tasks are made of, and methods of an actor."""
+    """Functions of tasks, and methods of an actor."""
 
     @staticmethod
     def noop(*given: Any) -> Any:
-        """Hand on the first of what comes."""
+        """Return the first input."""
         return given[0]
 
     @staticmethod
     def give(size: int) -> bytes:
-        """So many bytes."""
+        """Return `size` bytes."""
         return _BYTES[size]
 
     @staticmethod
     def array(size: int) -> NDArray[np.uint8]:
-        """The same as an array, which both systems hand on with fewer copies."""
+        """Return `size` bytes as an array, which both systems pass on with fewer copies."""
         return _ARRAYS[size]
 
     @staticmethod
     def count(given: Sized) -> int:
-        """How many bytes came."""
+        """Return the number of bytes."""
         return len(given)

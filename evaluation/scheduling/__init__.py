@@ -1,1 +1,1 @@
-"""How good and how fast schedules are: on a published testbed, at random, and against all plans."""
+"""Quality and speed of schedules: for a published testbed, at random, and against all plans."""

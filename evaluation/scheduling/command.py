@@ -1,4 +1,4 @@
-"""The whole command `chiron schedule` in a process of its own: its time, its memory, its limits."""
+"""Runs the whole command `chiron schedule` as a process: its time, its memory, large workflows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
 from chiron.workflow.profile import PeriodKind
 
-#: Says on stdout, which the command leaves empty, what the search and the whole command needed.
-#: (Of a child that has just been forked, getrusage would count the parent's memory.)
+#: Prints the CPU time of the search and the peak memory; the command leaves stdout empty.
+#: (For a child that was just forked, getrusage would count the parent's memory.)
 _COMMAND = """
 import json, re, time
 from pathlib import Path
@@ -57,8 +57,8 @@ finally:
 """
 _LONGEST_S = 300
 _ARTEFACTS = ("workflow.json", "profile.json", "platform.json")
-#: The SLO as a part of what a single process takes; None: out of reach of any plan, so that the
-#: fastest one is asked for.
+#: The SLO is the latency of a single process divided by this. None: an SLO that no plan meets, so
+#: that the search returns the fastest plan.
 _SPEEDUPS = (4.0, 8.0, None)
 _OUT_OF_REACH_MS = 1.0
 
@@ -66,7 +66,7 @@ _OUT_OF_REACH_MS = 1.0
 class CommandRun(Document):
     """Medians of times in seconds, and the most memory of any run.
 
-    The search's time is CPU time and has the loading of the kernel in it.
+    ``search_s`` is CPU time, and includes loading the kernel.
     """
 
     samples: int
@@ -77,7 +77,7 @@ class CommandRun(Document):
 
 
 class Case(NamedTuple):
-    """How many functions in how many stages."""
+    """The numbers of functions and stages of a workflow."""
 
     functions: int
     stages: int
@@ -87,7 +87,7 @@ CASES = (Case(200, 1), Case(1000, 20))
 
 
 class LargeCase(Document):
-    """A workflow without equal functions, and an SLO: the plan, and the command that made it."""
+    """A workflow without equal functions and an SLO: the plan, and the run of the command."""
 
     functions: int
     stages: int
@@ -102,9 +102,9 @@ class LargeCase(Document):
 
 @contextmanager
 def artefacts(workflow: str, profile: str, platform: str) -> Iterator[Path]:
-    """A folder with these, for the length of the block."""
+    """Yield a folder with these documents, for the length of the block."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / WORKFLOW  # a workflow has its folder's name
+        folder = Path(name) / WORKFLOW  # the folder's name becomes the workflow's
         folder.mkdir()
         for file, text in zip(_ARTEFACTS, (workflow, profile, platform), strict=True):
             (folder / file).write_text(text, encoding="utf-8")
@@ -112,9 +112,9 @@ def artefacts(workflow: str, profile: str, platform: str) -> Iterator[Path]:
 
 
 def run_schedule(folder: Path, slo_ms: float, samples: int, warm_ups: int = 1) -> CommandRun:
-    """Schedule the artefacts in `folder` `samples` times, after some to fill the caches.
+    """Schedule the artefacts in `folder` `samples` times, after `warm_ups` that fill the caches.
 
-    Raises ``command-failed`` with the command's last line.
+    Raises ``command-failed`` with the last line of the command's stderr.
     """
     runs = [_run(folder, slo_ms) for _ in range(warm_ups + samples)][warm_ups:]
     medians = {
@@ -127,7 +127,7 @@ def run_schedule(folder: Path, slo_ms: float, samples: int, warm_ups: int = 1) -
 
 
 def _run(folder: Path, slo_ms: float) -> dict[str, float]:
-    """Times in seconds and memory in MiB of one run in `folder`, named as in `CommandRun`."""
+    """Return times in seconds and memory in MiB of a run in `folder`, named as in `CommandRun`."""
     before, start = os.times(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", _COMMAND, "schedule", ".", f"--slo={slo_ms}ms", "--best-effort"],
@@ -148,7 +148,7 @@ def _run(folder: Path, slo_ms: float) -> dict[str, float]:
 
 
 def schedule_large(cases: Iterable[Case], seed: int) -> Iterator[LargeCase]:
-    """A row for every case, mix of kinds and SLO."""
+    """Yield a row for each case, mix of kinds and SLO."""
     for case in cases:
         for kinds, speedup in product(KINDS, _SPEEDUPS):
             yield _scheduled(case, kinds, speedup, seed)

@@ -1,4 +1,4 @@
-"""Workflows at random; what the search finds of small stages against the best of all plans."""
+"""Random workflows, and the search's plans of small stages against the best of all plans."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
-#: The workflow of random functions.
+#: The name of the workflow of random functions.
 WORKFLOW = "random"
-#: A place with plausible constants.
+#: A platform with plausible constants.
 PLATFORM = Platform(
     format=1,
     name="random",
@@ -38,20 +38,20 @@ PLATFORM = Platform(
     switch_interval_ms=5.0,
     switch_cost_ms=0.01,
 )
-#: Periods of a function at most, and how long one takes at most.
+#: The most periods of a function, and the longest period.
 _PERIODS, _LONGEST_MS = 6, 12.0
 #: The names of the functions of one process, in the order in which they start.
 Process = tuple[str, ...]
-#: Functions of a stage at most.
+#: The most functions of a stage.
 LARGEST = 7
-#: Functions that only compute with the GIL or wait, and such that release it too.
+#: Kinds of periods: computing with the GIL and waiting; and also computing without the GIL.
 KINDS: tuple[tuple[PeriodKind, ...], ...] = (("cpu", "block"), ("cpu", "native", "block"))
-#: Where functions compete for cores every order counts, which is a hundred times the work.
+#: `LARGEST` if functions compete for cores: then every order counts, a hundred times the work.
 _LARGEST_COMPETING = 6
 
 
 class SmallStage(Document):
-    """One stage: the fewest processes that meet its SLO, and its latency with ours."""
+    """One stage: our plan, the least processes for the SLO, the least latency with `processes`."""
 
     functions: int
     mechanism: str
@@ -63,7 +63,7 @@ class SmallStage(Document):
 
 
 def compare_small_stages(count: int, seed: int) -> Iterator[SmallStage]:
-    """`count` random stages in one wrap, each with an SLO that some number of processes meets."""
+    """Yield `count` random stages in one wrap, each with an SLO that some plan meets."""
     for number in range(count):
         yield _compared(random.Random(f"{seed}-{number}"))  # noqa: S311  (a simulation, no secret)
 
@@ -98,18 +98,18 @@ def _compared(r: random.Random) -> SmallStage:
 
 
 def predicted_ms(plan: Plan) -> float:
-    """The latency of a plan that was scheduled, and so predicted."""
+    """Return the predicted latency of a scheduled plan."""
     if plan.predicted is None:
         raise ValueError("a schedule is predicted")
     return plan.predicted.latency_ms
 
 
 def least_latencies_ms(profile: Profile, platform: Platform, mechanism: str) -> list[float]:
-    """The least latency of a stage of all functions with at most 1, 2, 3, ... processes.
+    """Return the least latency of a stage of all functions with at most 1, 2, 3, ... processes.
 
-    Where no function computes with the GIL released, the processes of a wrap do not influence each
-    other, so that each is tried alone and the longest has the slot that is ready first.
-    Else all processes are simulated together, in every order.
+    If no function computes without the GIL, processes do not affect each other: each is simulated
+    alone, and the longest gets the slot that is ready first.
+    Otherwise all processes are simulated together, in every order.
     """
     predictor = Predictor(profile, platform)
     names = tuple(sorted(profile.functions))
@@ -134,7 +134,7 @@ def least_latencies_ms(profile: Profile, platform: Platform, mechanism: str) -> 
 
 
 def _partitions(names: Process) -> Iterator[tuple[Process, ...]]:
-    """Every way to put `names` into processes."""
+    """Yield every way to put `names` into processes."""
     if not names:
         yield ()
         return
@@ -145,27 +145,27 @@ def _partitions(names: Process) -> Iterator[tuple[Process, ...]]:
 
 
 def _orders(processes: tuple[Process, ...]) -> Iterator[tuple[Process, ...]]:
-    """Every order of the processes, and of the functions in each."""
+    """Yield every order of the processes, and of the functions in each process."""
     for arranged in permutations(processes):
         yield from product(*map(permutations, arranged))
 
 
 def random_profile(count: int, kinds: Sequence[PeriodKind], seed: int) -> Profile:
-    """`count` functions whose periods are of `kinds` and of any length."""
+    """Return the profile of `count` functions with random periods of `kinds`."""
     r = random.Random(seed)  # noqa: S311  # a simulation, no secret
     functions = {f"f{number:04d}": _function(r, kinds) for number in range(count)}
     return Profile(format=1, workflow=WORKFLOW, functions=functions)
 
 
 def in_stages(profile: Profile, count: int) -> list[list[str]]:
-    """The functions of `profile`, each once, in `count` stages of equal width."""
+    """Return the functions of `profile`, each once, in `count` stages of equal width."""
     names = sorted(profile.functions)
     width = -(-len(names) // count)
     return [names[start : start + width] for start in range(0, len(names), width)]
 
 
 def states_of(stages: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """A workflow.json with a Parallel for every stage and a Task for every function of it."""
+    """Return a workflow.json with a Parallel for each stage and a Task for each function."""
     states: dict[str, Any] = {}
     for number, functions in enumerate(stages):
         tasks = {
@@ -180,7 +180,7 @@ def states_of(stages: Sequence[Sequence[str]]) -> dict[str, Any]:
 
 
 def workflow_of(stages: Sequence[Sequence[str]]) -> Workflow:
-    """The workflow that `states_of` writes."""
+    """Return the workflow of `states_of`."""
     return parse_workflow(states_of(stages), WORKFLOW)
 
 

@@ -1,4 +1,4 @@
-"""Our plans for a published testbed against those of the published scheduler (Algorithm 2)."""
+"""Compares our plans for a published testbed with the published scheduler's (Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Latency = Callable[[Functions, Functions], float]
 
 
 class Case(NamedTuple):
-    """A published plan: its SLO, the processes of its widest stage, and what finding it took."""
+    """A published plan: its SLO, the processes of its widest stage, and the search's seconds."""
 
     workflow: str
     slo_ms: float
@@ -54,7 +54,7 @@ CASES = (
 class PublishedCase(Document):
     """One workflow: our plan, and both searches at the published number of processes.
 
-    ``processes`` are those of the widest stage, ``search_s`` CPU time with the kernel loaded.
+    ``processes`` counts the widest stage. ``search_s`` is CPU time, with the kernel loaded before.
     """
 
     workflow: str
@@ -72,11 +72,11 @@ class PublishedCase(Document):
 
 
 def compare_published(folder: Path, samples: int) -> Iterator[PublishedCase]:
-    """A row for every workflow of the testbed in `folder`, everything timed `samples` times.
+    """Yield a row for each workflow of the testbed in `folder`; times are of `samples` runs.
 
-    Raises ``missing-file``, ``bad-json`` or ``bad-document`` where `folder` holds something else.
+    Raises ``missing-file``, ``bad-json`` or ``bad-document`` if `folder` is no testbed.
     """
-    kernel()  # loaded, or compiled, before anything is timed
+    kernel()  # load or compile it before the first timed run
     for case in CASES:
         yield _compared(case, folder, samples)
 
@@ -112,7 +112,7 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
 
 
 def widest_stage(plan: Plan, workflow: Workflow) -> int:
-    """The most processes that run at once, over all wraps."""
+    """Return the most processes of a stage, over all wraps."""
     return max(
         sum(sum(map(bool, processes)) for _, processes in plan.parts(stage))
         for stage in workflow.stages
@@ -120,10 +120,10 @@ def widest_stage(plan: Plan, workflow: Workflow) -> int:
 
 
 def published_ms(options: Options, processes: int) -> float:
-    """What the published algorithm's plan of `processes` processes takes, as we predict it.
+    """Return our prediction for the published algorithm's plan of `processes` processes.
 
-    The better one of what it begins with, as many processes in the first wrap as a remote call
-    outlasts (line 7), and of what it ends with where the SLO bears it, all in one wrap (line 16).
+    It is the better of two layouts. The first layout (line 7) has a first wrap of the processes
+    that fork during a remote call. The last layout (line 16), if the SLO allows, is one wrap.
     """
     problem = options.search.problem
     platform, workflow = problem.platform, problem.workflow
@@ -144,7 +144,7 @@ def published_ms(options: Options, processes: int) -> float:
 
 
 def _ours_ms(options: Options, processes: int) -> float:
-    """The fastest of our plans that have at most `processes` processes in a stage."""
+    """Return the least latency of our plans with at most `processes` processes in a stage."""
     candidates = options.search.candidates(processes, options.job.limits)
     made = [options.made(candidate) for candidate in candidates]
     return min(option.judged_ms for option in made if option is not None)
@@ -153,7 +153,7 @@ def _ours_ms(options: Options, processes: int) -> float:
 def published_stage(
     problem: Problem, tasks: tuple[str, ...], sizes: tuple[int, ...]
 ) -> StageLayout:
-    """The tasks of one stage as lines 8-11 put them into processes, `sizes` for each wrap."""
+    """Put the tasks of one stage into processes as lines 8-11 do; wraps have `sizes` processes."""
     shape = Shape((sizes,))
     slots = slots_of(problem, shape, 0, min(len(tasks), shape.cpus))
     numbers = [problem.number_of[problem.workflow.function_of(task)] for task in tasks]
@@ -168,7 +168,7 @@ def published_stage(
 
 
 def published_partition(costs: Costs, functions: list[int]) -> Partition:
-    """Functions dealt out in turn, then Kernighan-Lin once between every two processes."""
+    """Deal functions to processes in turn, then run Kernighan-Lin once for each pair."""
     count = len(costs.slots.offsets_ms)
     processes = [tuple(sorted(functions[start::count])) for start in range(count)]
     for i, j in combinations(range(count), 2):
@@ -185,7 +185,7 @@ def published_partition(costs: Costs, functions: list[int]) -> Partition:
 def _swaps(
     a: Functions, b: Functions, latency_ms: Latency
 ) -> Iterator[tuple[float, Functions, Functions]]:
-    """Lines 19-23: nothing yet, then the best swap of what is left, and so on until all moved."""
+    """Yield the stage at first, then after each best swap of unmoved functions (lines 19-23)."""
     yield latency_ms(a, b), a, b
     free_a, free_b = list(a), list(b)
     while free_a and free_b:

@@ -1,1 +1,1 @@
-"""Scientific workflows as FaaSFlow evaluates them: facts of traces, made to run here."""
+"""The scientific workflows of FaaSFlow's evaluation, generated from facts of traces."""

@@ -1,4 +1,4 @@
-"""One workflow with nothing beside it: its variants in turn, request by request."""
+"""Measures the variants of one workflow in turn, without other workflows beside it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from chiron.workflow.profile import Profile
 
 Part = Literal["alone", "load", "together"]
 PLANS_FILE = "plans.json"
-#: What a request takes, for the forecast.
+#: Seconds of a request, for the forecast.
 _REQUEST_S = 0.4
 
 
 class Turn(Document):
-    """A few requests in a row, and what one of them used; None where that is not to be seen.
+    """Latencies of requests in a row, and the mean use of a request; None if it is not visible.
 
-    ``gateway_bytes`` are those of requests and answers, of functions too where the client calls
-    them.
+    ``gateway_bytes`` counts requests and answers of the workflow, and of functions if the client
+    calls them.
     """
 
     latencies_ms: tuple[float, ...]
@@ -53,10 +53,10 @@ class Turn(Document):
 
 
 class Plans(Document):
-    """The plans of one workflow by the labels of their variants, and what they are held against.
+    """The plans of one workflow by label of the variant, and reference figures of a request.
 
-    All of a request: see the functions of these names in `variants`; ``between_bytes`` is that of
-    every variant.
+    The functions of the same names in `variants` define the figures. ``between_bytes`` is by
+    variant.
     """
 
     stages: tuple[int, ...]
@@ -68,7 +68,7 @@ class Plans(Document):
 
 
 def profile_of(folder: WorkflowFolder, place: Place, out: Path, samples: int) -> Profile:
-    """The profile of the workflow in `folder`, by about `samples` runs, unless `out` has it."""
+    """Return the profile stored in `out`, else profile the workflow by about `samples` runs."""
     return kept(
         out / PROFILE_FILE,
         Profile,
@@ -79,7 +79,7 @@ def profile_of(folder: WorkflowFolder, place: Place, out: Path, samples: int) ->
 def prepare(
     folder: WorkflowFolder, place: Place, out: Path, functions: Profile, nodes: int = 1
 ) -> Plans:
-    """The plans of the workflow in `folder`; what `out` already has of it is kept."""
+    """Return the plans stored in `out`, else plan the workflow in `folder`."""
     return kept(
         out / PLANS_FILE,
         Plans,
@@ -112,9 +112,9 @@ def measure(
     scale: Scale,
     parts: Collection[Part],
 ) -> None:
-    """Bring the journals in `out` to their full length; raises what deploying does.
+    """Measure until the journals in `out` are complete; raises the errors of deploying.
 
-    Those of the load are among them where it is in `parts`.
+    The journal of the load is among them if `parts` has ``load``.
     """
     store = place.launcher.store
     chosen: list[Measurement[Any]] = [turns(store), MEMORY, held(store)]
@@ -155,7 +155,7 @@ def _turn(store: StorePlace, session: Session, placed: Placed) -> Turn:
 
 
 def turns(store: StorePlace = NO_STORE) -> Measurement[Turn]:
-    """Requests of each variant in its turn, and what passes the gateway and `store` for them."""
+    """Return the measurement of requests in turn, with bytes through the gateway and `store`."""
     return Measurement(
         "turns",
         Round[Turn],

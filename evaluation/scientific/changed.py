@@ -1,4 +1,4 @@
-"""Copies of a workflow's folder, for another request, or so that its first task emits its parts."""
+"""Copies a workflow's folder with another request, or as a graph whose first task emits parts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES, read_written, workflow_file
 from chiron.workflow.payloads import PAYLOAD_FILE
 
-#: The field of a request that says how many parts its data is cut into.
+#: The field of a request with the number of parts of its data.
 PARTS = "parts"
-#: Functions of a workflow that cuts, runs one for each part, and merges.
+#: Functions of a workflow that cuts, maps each part, and merges.
 _SHAPE = 3
 
 
 def changed(
     folder: WorkflowFolder, request: Mapping[str, Any], out: Path, *, emits: bool
 ) -> WorkflowFolder:
-    """The workflow of `folder` in the folder `out`, for another request, by a name that tells it.
+    """Copy the workflow of `folder` to `out` with another request, and a name that describes it.
 
     Args:
-        request: fields of payload.json that are others.
-        emits: whether it is a graph in which the first task emits the parts: see `emitting_graph`.
+        request: fields that replace those of payload.json.
+        emits: whether to write the graph of `emitting_graph`, whose first task emits the parts.
 
     Raises ``not-emitting``.
     """
@@ -46,19 +46,19 @@ def changed(
 
 
 def changed_name(folder: WorkflowFolder, request: Mapping[str, Any], emits: bool) -> str:
-    """What such a workflow is called."""
+    """Return the name of the changed workflow."""
     differs = [f"{field}-{value}".replace(".", "-") for field, value in request.items()]
     return "-".join([folder.workflow.name, *differs, *["emits"] * emits])
 
 
 def emitting_graph(folder: WorkflowFolder, parts: int) -> dict[str, Any]:
-    """The plain DAG of a workflow in DataFlower's form that cuts its data into so many `parts`.
+    """Return the plain DAG of a workflow in DataFlower's form that cuts its data into `parts`.
 
-    In that form the items of a list are known when the function that gives it has ended. Here each
-    is emitted, as `file-0` where the function that runs for each takes it as `file`.
+    In that form a function returns a list, whose items are known when it has ended. In the DAG it
+    emits each item: `file-0` is the first, if the function for each item has the input `file`.
 
-    Raises ``not-emitting`` where it is no function, one that runs for each item of a list, and one
-    that merges what these give.
+    Raises ``not-emitting`` unless the workflow has three functions: the first cuts, the second runs
+    for each item, and the third merges the results.
     """
     blocks = _blocks(folder)
     if len(blocks) != _SHAPE:
@@ -80,14 +80,14 @@ def emitting_graph(folder: WorkflowFolder, parts: int) -> dict[str, Any]:
 
 
 def _blocks(folder: WorkflowFolder) -> dict[str, Any]:
-    """Function -> its block; none where the workflow has another form."""
+    """Return function -> its block; empty if the workflow is not in DataFlower's form."""
     file = workflow_file(folder.path)
     functions = read_written(file).document.get("dataflows", {}) if file else {}
     return {name: next(iter(blocks.values())) for name, blocks in functions.items()}
 
 
 def _flow(blocks: Mapping[str, Any], kind: str) -> tuple[str, str, str]:
-    """The function that gives data of the type `kind`, that which takes it, and as what."""
+    """Return the function with output of type `kind`, its consumer, and the consumer's input."""
     for function, block in blocks.items():
         for given in block["output_datas"].values():
             if given["type"] == kind:

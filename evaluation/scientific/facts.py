@@ -1,4 +1,4 @@
-"""What is known of a workflow that somebody traced: who waits for whom, run times and sizes."""
+"""Facts of traced workflows: dependencies, run times and sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ("cycles", "epigenomics", "genome", "soykb")
 
 
 class TaskFacts(Document):
-    """One task: how long it ran alone, what it gave, and whose outputs it got."""
+    """One task: its run time alone, the size of its output, and its predecessors."""
 
     run_s: float
     output_bytes: int
@@ -20,7 +20,7 @@ class TaskFacts(Document):
 
 
 class Facts(Document):
-    """A traced workflow; each of its first tasks got ``request_bytes`` with the request."""
+    """A traced workflow; each of its first tasks received ``request_bytes``."""
 
     name: str
     source: str
@@ -29,5 +29,5 @@ class Facts(Document):
 
 
 def facts_of(name: str) -> Facts:
-    """The facts of the workflow `name`, one of `NAMES`."""
+    """Read the facts of the workflow `name`, one of `NAMES`."""
     return read_document(Facts, _FOLDER / f"{name}.json", "facts of a workflow")

@@ -1,4 +1,4 @@
-"""Makes a workflow folder of facts: every task a function of its own, scaled to fit a machine."""
+"""Writes a workflow folder from facts: a function for each task, scaled to fit a machine."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from chiron.workflow.documents import Document, write_atomically
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.payloads import PAYLOAD_FILE
 
-#: The code of every task; it is no module here, since it reads what is beside it there.
+#: The code of every task; not imported here, as it reads task.json beside it.
 _HANDLER = Path(__file__).with_name("task.py")
-#: Rounds of the tasks' loop that a core of the machine of the stored runs does in a millisecond.
+#: Rounds of the tasks' loop in a millisecond, on a core of the machine of the stored runs.
 ROUNDS_PER_MS = 12_000
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Scaling(Document):
-    """What is left of the facts: of run times and of sizes.
+    """Factors of the facts' run times (``time``) and sizes (``size``).
 
-    ``computing`` is how much of its run time a task computes; in the rest it waits, as for files.
-    The traces do not say. FaaSFlow's own functions only sleep; a cluster in which each task has a
-    core does not slow down computing either, which the few cores here do. ``nodes`` is how many
-    there are to be: see `variants.plans_of`.
+    ``computing`` is the share of its run time that a task computes; it waits for the rest, as for
+    files. The traces do not have this share. FaaSFlow's own functions only sleep; a cluster with a
+    core for each task would not slow down computing, but the few cores here do.
+    ``nodes`` is the number of nodes: see `variants.plans_of`.
     """
 
     time: Share = 0.01
@@ -38,9 +38,9 @@ class Scaling(Document):
 
 
 def write_folder(facts: Facts, scaling: Scaling, folder: Path) -> WorkflowFolder:
-    """The workflow of `facts` in `folder`, as a user would have written it.
+    """Write the workflow of `facts` to `folder`, as a user would write it.
 
-    A task's output goes whole to all that need it, and the request to the first tasks alone.
+    All successors of a task get its whole output; only the first tasks get the request.
     """
     code = _HANDLER.read_text(encoding="utf-8")
     write_stack(
@@ -59,7 +59,7 @@ def write_folder(facts: Facts, scaling: Scaling, folder: Path) -> WorkflowFolder
 
 
 def _scaled(facts: TaskFacts, scaling: Scaling) -> dict[str, float]:
-    """What the task's code reads."""
+    """Return the content of task.json."""
     run_ms = facts.run_s * 1000 * scaling.time
     return {
         "wait_ms": round(run_ms * (1 - scaling.computing), 3),

@@ -1,4 +1,4 @@
-"""What DataFlower has published of itself beside FaaSFlow."""
+"""The published figures of DataFlower beside FaaSFlow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Range = tuple[float, float]
 
 
 class Published(Document):
-    """Multiples of FaaSFlow's, the lowest and the highest of four workflows, and of wordcount's.
+    """Figures as multiples of FaaSFlow's: lowest and highest of four workflows; and wordcount's.
 
-    ``memory_time`` is the memory of the containers times how long they have it, ``held`` what
-    objects take in a node's memory.
+    ``memory_time`` is the containers' memory times its duration, ``held`` the memory of objects in
+    a node.
     """
 
     source: str
@@ -27,5 +27,5 @@ class Published(Document):
 
 
 def published() -> Published:
-    """The figures, with their source."""
+    """Read the figures and their source."""
     return read_document(Published, _FILE, "published figures")

@@ -1,4 +1,4 @@
-"""What the scientific workflows' run says: rows of workflows and variants, alone and together."""
+"""The report of a run: rows of workflows and variants, alone and together."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from chiron.workflow.documents import Document
 
 
 class LoadRow(Document):
-    """The closed loop of so many ``clients`` in which a variant answered most.
+    """The closed loop with the number of ``clients`` at which a variant answered most.
 
-    Each of ``per_s`` is of a round; ``ratios`` are what it answers as a multiple of what others do.
-    ``cores`` is how many of the machine's sandboxes, client and gateway had; None where unseen.
+    ``per_s`` has the answers/s of each round; ``ratios`` are multiples of the other variants'.
+    ``cores`` is how many cores sandboxes, client and gateway used; None if not visible.
     """
 
     clients: int
@@ -39,16 +39,16 @@ class LoadRow(Document):
 
 
 class VariantRow(Document):
-    """One variant of one workflow, alone on the machine; None where that was not to be seen.
+    """One variant of one workflow, alone on the machine; a figure is None if it was not visible.
 
-    ``overhead_ms`` is the median latency less the critical path of solo latencies, in which tasks
-    that compute at once wait for each other where there are few cores; ``beyond_cores_ms`` is that
-    less what they would take here if nothing else cost. Each ``_cut`` is the share of the
-    baseline's that the variant has not, of the same rounds. ``ratios`` has its median latency as a
-    multiple of every other variant's. ``between_mb`` is what tasks give to other wraps, by any way;
-    it, ``gateway_mb`` and the rest are of one request. ``memory_gb_s`` is the memory of all
-    sandboxes while requests run, times the median latency; ``held_mb`` what objects take in wraps
-    and store meanwhile, on average.
+    ``overhead_ms`` is the median latency less the critical path of solo latencies. It includes the
+    time that tasks wait for the few cores. ``beyond_cores_ms`` is the median less the tasks' time
+    on these cores if nothing else cost. Each ``_cut`` is the share of the baseline's figure that
+    the variant saves, in the same rounds. ``ratios`` has its median latency as a multiple of each
+    other variant's. ``between_mb`` is the data that tasks pass to other wraps, by any path. It,
+    ``gateway_mb`` and the rest are per request. ``memory_gb_s`` is the memory of all sandboxes
+    while requests run, times the median latency. ``held_mb`` is the mean size of objects in wraps
+    and store meanwhile.
     """
 
     workflow: str
@@ -74,11 +74,10 @@ class VariantRow(Document):
 
 
 class WorkflowRow(Document):
-    """A workflow: what its tasks take in a row at least, and compute together.
+    """A workflow: its critical path, and the time that its tasks compute together.
 
-    ``unhindered_ms`` is what they would take on these cores if nothing else cost; ``others`` the
-    share of the cores that other programs had meanwhile; ``warnings`` why predictions are not to be
-    relied on.
+    ``unhindered_ms`` is the tasks' time on these cores if nothing else cost. ``others`` is the
+    share of the cores that other programs had. ``warnings`` tell why predictions are unreliable.
     """
 
     workflow: str
@@ -92,7 +91,7 @@ class WorkflowRow(Document):
 
 
 class TogetherRow(Document):
-    """Median latencies of a workflow's variant, in milliseconds, and their ratio by rounds."""
+    """Median latencies of a workflow's variant in milliseconds, and the median ratio of rounds."""
 
     workflow: str
     variant: str
@@ -103,7 +102,7 @@ class TogetherRow(Document):
 
 
 class WorkflowsReport(Measured):
-    """All of one run."""
+    """The report of one run."""
 
     scaling: Scaling
     workflows: tuple[WorkflowRow, ...]
@@ -111,7 +110,7 @@ class WorkflowsReport(Measured):
 
 
 def workflow_row(name: str, plans: Plans, out: Path) -> WorkflowRow:
-    """What the journals in `out` say of the workflow `name`."""
+    """Return the row of the workflow `name` from the journals in `out`."""
     rounds = turns().journal(out).rows()
     found = by_label(rounds)
     memory = by_label(MEMORY.journal(out).rows())
@@ -217,9 +216,9 @@ def _typical_mb(sizes: Iterable[float | None]) -> float | None:
 
 
 def _cut(rounds: Mapping[str, Rounds], label: str, least_ms: float) -> Interval | None:
-    """What part of that by which the baseline is slower than `least_ms` the variant does without.
+    """Return the share of the baseline's time beyond `least_ms` that the variant saves.
 
-    None for the baseline, and where it is not slower.
+    None for the baseline, and if `ratio` returns None.
     """
     if label == BASELINE or BASELINE not in rounds:
         return None
@@ -231,7 +230,7 @@ def _cut(rounds: Mapping[str, Rounds], label: str, least_ms: float) -> Interval 
 
 
 def together_rows(out: Path) -> tuple[TogetherRow, ...]:
-    """What the journal in `out` says, a row for each variant and workflow."""
+    """Return a row for each variant and workflow in the journal in `out`."""
     rows: dict[str, list[TogetherRound]] = {}
     for row in journal_in(out).rows():
         rows.setdefault(row.variant, []).append(row)

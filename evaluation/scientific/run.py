@@ -1,4 +1,4 @@
-"""A run: profiles and plans of every workflow, each alone, and all at once."""
+"""Runs the evaluation: profiles and plans every workflow, measures each alone and all at once."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from chiron.workflow.folder import WorkflowFolder
 
 @dataclass(frozen=True)
 class Amount:
-    """How much is measured.
+    """The amount of measurements.
 
-    Of each function about so many ``samples`` for its profile; of all at once so many ``rounds``,
-    with windows of ``seconds``.
+    ``samples`` is about the number of profiling runs of each function. ``rounds`` and the windows'
+    ``seconds`` are for all workflows at once.
     """
 
     scale: Scale
@@ -49,10 +49,10 @@ def measure_all(
     labels: Collection[str] = VARIANTS,
     nodes: int = 1,
 ) -> tuple[tuple[WorkflowRow, ...], tuple[TogetherRow, ...]]:
-    """Measure the `traced` workflows alone, and together with those `beside` them.
+    """Measure the `traced` workflows alone, and together with the workflows `beside` them.
 
-    Alone, and with as many requests as they answer, those are measured that have these `labels`.
-    What the folder `out` has of an earlier run is kept. Raises what profiling and deploying do.
+    Variants with these `labels` are measured alone and under load. Measurements of an earlier run
+    in the folder `out` are kept. Raises the errors of profiling and deploying.
     """
     rows, neighbours = list[WorkflowRow](), list[Neighbour]()
     for folder in (*traced, *(beside if "together" in parts else ())):

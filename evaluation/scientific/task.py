@@ -1,4 +1,4 @@
-"""A task of a trace: it reads its input, waits, computes and emits as task.json says."""
+"""A task of a trace: reads its input, waits, computes and returns as much as task.json asks for."""
 
 import json
 import time
@@ -9,7 +9,7 @@ TASK = json.loads((Path(__file__).parent / "task.json").read_text())
 
 
 def handle(req: str) -> str:
-    """As many bytes as the task emits, which depend on all of its input."""
+    """Return the task's number of bytes, which depend on all of its input."""
     mark = f"#{zlib.crc32(req.encode()):08x}"  # no JSON, so that joins need not parse it
     time.sleep(TASK["wait_ms"] / 1000)
     compute(TASK["rounds"])
@@ -18,7 +18,7 @@ def handle(req: str) -> str:
 
 
 def compute(rounds: int) -> int:
-    """A fixed amount of work, however fast the core is, that holds the GIL."""
+    """Do a fixed amount of work, whatever the speed of the core, with the GIL."""
     value = 1
     for _ in range(rounds):
         value = (value * 1103515245 + 12345) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""Eight workflows at once against each alone: a closed loop of one client for every workflow."""
+"""Compares workflows at once with each alone, by a closed loop of one client for each workflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chiron.workflow.profile import Profile
 
 
 class TogetherRound(Document):
-    """A window of every workflow alone, one after another, and one of all at once."""
+    """A window of every workflow alone, one after another, and a window of all at once."""
 
     variant: str
     alone: dict[str, ClosedSample]
@@ -29,7 +29,7 @@ class TogetherRound(Document):
 
 
 class Neighbour(NamedTuple):
-    """A workflow that is deployed beside others, by its plans' labels."""
+    """A workflow that is deployed beside others, its profile, and its plans by label."""
 
     folder: WorkflowFolder
     functions: Profile
@@ -37,7 +37,7 @@ class Neighbour(NamedTuple):
 
 
 def journal_in(out: Path) -> Journal[TogetherRound]:
-    """The journal in the folder `out`."""
+    """Return the journal in the folder `out`."""
     return Journal(out / "together.jsonl", TogetherRound)
 
 
@@ -49,7 +49,7 @@ def measure_together(
     rounds: int,
     seconds: float,
 ) -> None:
-    """Bring the journal in `out` to so many `rounds` of every variant, with windows of `seconds`.
+    """Measure until the journal in `out` has `rounds` of each variant, with windows of `seconds`.
 
     Variants are deployed one after another: eight times fifty functions are enough for a machine.
     """

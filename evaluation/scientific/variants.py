@@ -1,4 +1,4 @@
-"""What is compared: plans of several planners, and what differs of them in trigger and path."""
+"""The compared variants: plans of several planners, some with another trigger or path."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 
-#: Where nothing takes time but the tasks.
+#: A platform on which only the tasks take time.
 _COSTS_NOTHING = Platform(
     format=1, name="costs nothing", cpus=1, one_node=True, rpc_ms=0.0, invoke_ms=0.0, ipc_ms=0.0,
     process_startup_ms=0.0, process_block_ms=0.0, pool_dispatch_ms=0.0, thread_startup_ms=0.0,
     switch_cost_ms=0.0,
 )  # fmt: skip
-#: Wraps of a plan at most, but for one-to-one's: FaaSFlow was measured with 7 workers.
+#: The most wraps of a plan, except one-to-one's: FaaSFlow was measured with 7 workers.
 WORKERS = 7
-#: By which nodes are made smaller: memory limits are multiples of it.
+#: The step by which node memory shrinks: memory limits are multiples of it.
 _STEP_MIB = 16
-#: Any SLO: the fastest plan is wanted.
+#: Any SLO: the strategy asks for the fastest plan.
 _ANY_SLO_MS = 1e6
 
 
 class Variant(NamedTuple):
-    """The fastest plan that a planner finds, with `changes` of its fields."""
+    """The fastest plan of a planner, with `changes` of the plan's fields."""
 
     planner: str
     changes: Mapping[str, Any] = {}
 
 
-#: What all are compared with: the client drives every task, as a master does, and has all data.
+#: The baseline of all: the client drives every task, like a master, and passes all data.
 BASELINE = "one-to-one"
 OURS = "pgp"
-#: As published: objects stay in memory within a wrap, and go by a store to others.
+#: As published: objects stay in memory within a wrap, and pass to other wraps through a store.
 FAASFLOW = "faasflow"
-#: The same where what is emitted leaves with the rest, as where a task's end is what triggers.
+#: FaaSFlow with emitted outputs that leave only when their task ends, as if the end triggered.
 BY_STAGE = "faasflow by stage"
-#: DataFlower's: the same groups, and what is emitted leaves at once.
+#: DataFlower: the same groups, with emitted outputs that leave at once.
 DATAFLOWER = "faasflow, direct"
 _BY_WRAPS = {"orchestrator": "wrap", "trigger": "data"}
-#: By their labels.
+#: Label -> variant.
 VARIANTS = {
     BASELINE: Variant("one-to-one"),
     "one-to-one, wraps": Variant("one-to-one", _BY_WRAPS),
@@ -60,10 +60,10 @@ VARIANTS = {
 def plans_of(
     workflow: Workflow, profile: Profile, platform: Platform, nodes: int = 1
 ) -> dict[str, Plan]:
-    """The plan of every variant, predicted.
+    """Return the plan of every variant, with its prediction.
 
-    Nodes are as small as it takes for FaaSFlow's groups to need so many of them: else what is small
-    would be one group, and nothing would have to get to another node.
+    The nodes' memory shrinks until FaaSFlow's groups need `nodes` of them. Otherwise a small
+    workflow would be one group, and no data would pass between nodes.
     """
     made: dict[str, Plan] = {}
 
@@ -93,7 +93,7 @@ def plans_of(
 
 
 def between_bytes(plan: Plan, workflow: Workflow, profile: Profile) -> int:
-    """Bytes that tasks give to other wraps: each output once for every wrap that needs it."""
+    """Return the bytes that tasks pass to other wraps: each output once for each wrap."""
     wrap_of = {task: wrap.name for wrap in plan.wraps for task in wrap.tasks}
     given = {
         (before, wrap_of[task.name])
@@ -106,7 +106,7 @@ def between_bytes(plan: Plan, workflow: Workflow, profile: Profile) -> int:
 
 
 def critical_path_ms(workflow: Workflow, profile: Profile) -> float:
-    """The longest way through the solo latencies of the tasks, however many cores there are."""
+    """Return the length of the critical path of solo latencies, as if there were enough cores."""
     ends: dict[str, float] = {}
     for stage in workflow.stages:
         for name in stage:
@@ -117,7 +117,7 @@ def critical_path_ms(workflow: Workflow, profile: Profile) -> float:
 
 
 def computing_ms(workflow: Workflow, profile: Profile) -> float:
-    """What all tasks of a request compute together: no plan takes less than that by the cores."""
+    """Return the computing time of all tasks: divided by the cores it bounds any plan's latency."""
     functions = (profile.functions[task.function] for task in workflow.tasks)
     periods = (period for function in functions for period in function.periods)
     spent = (p.duration_ms * p.parallelism for p in periods if p.kind != "block")
@@ -125,10 +125,10 @@ def computing_ms(workflow: Workflow, profile: Profile) -> float:
 
 
 def unhindered_ms(workflow: Workflow, profile: Profile, cores: int) -> float:
-    """What the tasks take that share `cores` and wait for their data alone: nothing else costs.
+    """Return the latency of tasks that share `cores`, if only the tasks take time.
 
-    With a core for each task that is the critical path. It is no bound: cores may be shared better
-    than in turn.
+    With a core for each task this is the critical path. It is not a lower bound: another order on
+    the cores than in turn may be faster.
     """
     tasks = tuple((task,) for stage in workflow.stages for task in stage)
     wrap = Wrap(

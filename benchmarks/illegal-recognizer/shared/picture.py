@@ -1,4 +1,4 @@
-"""Pictures as the functions hand them on: binary PPM (P6) in base64."""
+"""The pictures that functions pass on: binary PPM (P6) in base64."""
 
 import base64
 import re
@@ -19,7 +19,7 @@ def decode(text: str) -> Picture:
     """Return the picture in the base64 `text`.
 
     Raises:
-        ValueError: it is no PPM of 8 bits a colour, or is cut off.
+        ValueError: `text` is not a PPM of 8 bits a colour, or is truncated.
     """
     data = base64.b64decode(text, validate=True)
     header = HEADER.match(data)

@@ -1,8 +1,8 @@
-"""The store as the functions see it: a Redis client whose connections stay open.
+"""The functions' client of the store: Redis over connections that stay open.
 
 REDIS_URL is `redis://...`, or `function:NAME` for the Redis that the supporting function NAME of
-the same gateway has started on this machine (server.py). As if that were on another machine, every
-round trip to it takes STORE_DELAY_MS (0) longer.
+the same gateway started on this machine (server.py). Each round trip to that Redis is delayed by
+STORE_DELAY_MS (default 0), to imitate another machine.
 """
 
 import os
@@ -16,25 +16,25 @@ from redis.retry import Retry
 
 FUNCTION = "function:"
 TIMEOUT_S = 10.0
-PATIENCE_S = 1.0  # for the next replica of the supporting function to follow the last one
+PATIENCE_S = 1.0  # until a new replica of the supporting function replaces the old one
 LONGEST_ANSWER = 1024
 RECENT = 100  # members of an index
 DELAY_S = float(os.environ.get("STORE_DELAY_MS", "0")) / 1000
-EXPIRE_S = 600  # of all that the functions write
+EXPIRE_S = 600  # time to live of every key that the functions write
 GATEWAY_URL = "http://gateway.openfaas:8080"  # as functions reach it in a cluster
 
 
 def meeting_point(name: str) -> str:
-    """Return the abstract Unix socket where function `name` of this gateway tells its address."""
+    """Return the abstract Unix socket on which function `name` announces its address."""
     gateway = os.environ.get("gateway_url", GATEWAY_URL)  # noqa: SIM112 - OpenFaaS's name
     return f"\0{name}:{urlsplit(gateway).port or 80}"
 
 
 def locate(name: str) -> tuple[str, int]:
-    """Return host and port of the Redis that function `name` has started.
+    """Return host and port of the Redis that function `name` started.
 
     Raises:
-        RuntimeError: it could not start one, or is not there; the message says what mends it.
+        RuntimeError: the function is missing, or could not start Redis; the message has the fix.
     """
     end = time.monotonic() + PATIENCE_S
     while True:
@@ -59,21 +59,21 @@ def locate(name: str) -> tuple[str, int]:
 
 
 class _LocatedConnection(redis.Connection):
-    """A connection that asks for the address whenever it is made: a new replica has a new one."""
+    """A connection that asks for the address each time it connects: replicas have their own."""
 
     def _connect(self) -> socket.socket:
         self.host, self.port = locate(os.environ["REDIS_URL"].removeprefix(FUNCTION))
         return super()._connect()
 
     def send_packed_command(self, command: object, check_health: bool = True) -> None:
-        """Send a command, or a pipeline of them, and wait as long as the network would."""
+        """Send a command or a pipeline, then wait STORE_DELAY_MS as for a network."""
         super().send_packed_command(command, check_health)
         if DELAY_S:
             time.sleep(DELAY_S)
 
 
 def open_store() -> redis.Redis:
-    """Return a client for REDIS_URL; it connects at its first command, once a thread."""
+    """Return a client for REDIS_URL; it connects at its first command."""
     options = {
         "decode_responses": True,
         "socket_timeout": TIMEOUT_S,
@@ -82,7 +82,7 @@ def open_store() -> redis.Redis:
         "retry": Retry(NoBackoff(), 1),
         "retry_on_error": [redis.ConnectionError],
     }
-    # The resolver loads a codec at its first use: here, not in every process that is forked.
+    # The resolver loads a codec at its first use: load it here, not in every forked process.
     socket.getaddrinfo("127.0.0.1", 0)
     url = os.environ.get("REDIS_URL", FUNCTION)
     if url.startswith(FUNCTION):
@@ -92,7 +92,7 @@ def open_store() -> redis.Redis:
 
 
 def remember(store: redis.Redis, index: str, member: str, score: float) -> None:
-    """Add `member` to the sorted set `index`, of which the best RECENT stay, in one round trip."""
+    """Add `member` to the sorted set `index`, and keep the best RECENT, in one round trip."""
     with store.pipeline(transaction=False) as pipeline:
         pipeline.zadd(index, {member: score})
         pipeline.zremrangebyrank(index, 0, -RECENT - 1)

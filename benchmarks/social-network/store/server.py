@@ -1,4 +1,4 @@
-"""Starts Redis for one workflow, fills it, and tells the workflow's functions where it is."""
+"""Starts Redis for one workflow, fills it, and announces its address to the functions."""
 
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ MISSING = (
 ATTEMPTS = 5
 START_S = 10.0
 BATCH = 2000  # commands a round trip
-# Loopback only, nothing on disk; what the functions write goes before the data set does.
+# Loopback only, nothing on disk; Redis evicts the functions' keys before the data set.
 SETTINGS = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning",
             "--maxmemory", "128mb", "--maxmemory-policy", "volatile-ttl"]  # fmt: skip
 
@@ -35,17 +35,17 @@ _PR_SET_PDEATHSIG = 1
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nothing listens on at the moment."""
+    """Return a free port of the loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
 
 
 def start(folder: str) -> tuple[subprocess.Popen[bytes], int]:
-    """Start redis-server with the working directory `folder`; return it and its port.
+    """Start redis-server with the working directory `folder`; return the process and the port.
 
     Raises:
-        RuntimeError: it is not installed, or does not start; the message says what mends it.
+        RuntimeError: it is not installed, or does not start; the message has the fix.
     """
     program = shutil.which("redis-server")
     if program is None:
@@ -64,12 +64,12 @@ def start(folder: str) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel kill this process with the thread that started it, however that ends."""
+    """Ask the kernel to kill this process when the thread that started it ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Wait until `process` answers on `port`; False, and it is gone, where it does not."""
+    """Wait until `process` answers on `port`; if it does not, kill it and return False."""
     end = time.monotonic() + START_S
     with redis.Redis(port=port, socket_timeout=START_S) as client:
         while process.poll() is None and time.monotonic() < end:
@@ -78,7 +78,7 @@ def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
             except redis.ConnectionError:
                 time.sleep(0.02)
             else:
-                # An answer on a port that was lost to another program comes from another server.
+                # If another program took the port first, another server answers.
                 return client.info("server")["process_id"] == process.pid
     process.kill()
     process.wait()
@@ -86,7 +86,7 @@ def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def fill(url: str, prefix: str, version: str, commands: Commands) -> None:
-    """Write the data set, whose keys begin with `prefix`, unless that version of it is there."""
+    """Write the data set, whose keys begin with `prefix`, unless the store has this version."""
     with redis.Redis.from_url(url, decode_responses=True) as store:
         if store.get(f"{prefix}version") == version:
             return
@@ -100,9 +100,9 @@ def fill(url: str, prefix: str, version: str, commands: Commands) -> None:
 
 
 def serve(prefix: str, version: str, commands: Commands) -> str:
-    """Fill the store that REDIS_URL names with a data set; return its URL, or what it lacks.
+    """Fill the store of REDIS_URL with a data set; return the store's URL, or an error message.
 
-    For `function:NAME` a Redis is started, which ends with this process, and announced until then.
+    For `function:NAME` it starts a Redis that ends with this process, and announces its address.
     """
     url = os.environ["REDIS_URL"]
     if not url.startswith(FUNCTION):
@@ -121,7 +121,7 @@ def serve(prefix: str, version: str, commands: Commands) -> str:
 
 
 def announce(where: str, answer: str) -> None:
-    """Tell `answer` to every client of the Unix socket `where`, for good."""
+    """Send `answer` to every client of the Unix socket `where`, without end."""
     with socket.socket(socket.AF_UNIX) as listener:
         while True:
             try:
@@ -130,7 +130,7 @@ def announce(where: str, answer: str) -> None:
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
-                time.sleep(0.01)  # the replica before this one still has it
+                time.sleep(0.01)  # the previous replica still has the socket
         listener.listen(socket.SOMAXCONN)
         while True:
             with listener.accept()[0] as peer, contextlib.suppress(OSError):

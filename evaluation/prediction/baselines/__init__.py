@@ -1,1 +1,1 @@
-"""What the predictor is compared with: models that learn latencies from measured plans."""
+"""Baselines of the predictor: models that learn latencies from measured plans."""

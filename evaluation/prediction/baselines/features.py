@@ -1,10 +1,9 @@
-"""What baselines learn from: how a plan divides its functions, as a vector, a sequence or a graph.
+"""The baselines' input: the functions in a plan's processes, as a vector, a sequence or a graph.
 
-Of the features that Chiron §6.1 takes over from Gsight these are left out, since they need the
-hardware's performance counters, which a virtual machine or a container rarely offers: misses of
-the L1I, L1D, L2 and L3 caches, of both TLBs and of the branch predictor, memory-level parallelism,
-occupancy of the last-level cache, instructions per cycle and memory bandwidth. Instead come the
-lengths of the periods, which Chiron's predictor sees too.
+Some of Gsight's features in Chiron §6.1 need hardware performance counters, which virtual machines
+and containers rarely offer: misses of the L1I, L1D, L2 and L3 caches, of both TLBs and of the
+branch predictor, memory-level parallelism, occupancy of the last-level cache, instructions per
+cycle and memory bandwidth. Lengths of periods, which Chiron's predictor uses too, replace them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Process = tuple[FunctionProfile, ...]
 
 
 class WrapShape(NamedTuple):
-    """What one wrap does in one stage; `remote` where another wrap has to call it."""
+    """The work of one wrap in one stage; `remote` if the orchestrator calls it by the network."""
 
     cpus: int
     remote: bool
@@ -35,8 +34,8 @@ class WrapShape(NamedTuple):
 class Sample:
     """One measured plan, without the names of its tasks and functions.
 
-    ``stages`` has the wraps of every stage, in the order in which they are called;
-    ``measured_ms`` is the median of its end-to-end latency.
+    ``stages`` has the wraps of every stage, in the order of their calls.
+    ``measured_ms`` is the median of the end-to-end latencies.
     """
 
     workflow: str
@@ -46,7 +45,7 @@ class Sample:
 
     @property
     def structure(self) -> str:
-        """How many threads every process of every wrap has, whatever they run."""
+        """The numbers of threads of every process of every wrap, whatever they run."""
         sizes = [
             [(wrap.remote, sorted(map(len, wrap.processes))) for wrap in stage]
             for stage in self.stages
@@ -62,7 +61,7 @@ class Sample:
 def sample_of(
     name: str, plan: Plan, workflow: Workflow, profile: Profile, measured_ms: float
 ) -> Sample:
-    """The sample of a plan of all tasks of `workflow`, which is called `name` in tables."""
+    """Return the sample of a plan of `workflow`, which tables call `name`."""
     stages = tuple(
         tuple(
             WrapShape(
@@ -81,17 +80,16 @@ def sample_of(
 
 
 def delay_ms(sample: Sample) -> float:
-    """By how much the plan took longer than the longest functions of its stages take alone.
+    """Return the latency beyond the sum of the stages' longest solo latencies.
 
-    On the published testbed this generalises best from one workflow to another: without their own
-    workflow, baselines that learn the latency or its ratio to the solo latencies instead are wrong
-    by 47 to 115 %, those that learn the delay by 15 to 33 %.
+    On the published testbed this target generalises best to a held-out workflow: errors are 15 to
+    33 %. Targets like the latency, or its ratio to the solo latencies, have errors of 47 to 115 %.
     """
     return sample.measured_ms - sample.solo_ms
 
 
 def latency_ms(delay: float, sample: Sample) -> float:
-    """The latency of `sample` with this delay; never negative, whatever a planner extrapolates."""
+    """Return the latency of `sample` with `delay`: at least half its solo latency."""
     return max(sample.solo_ms + delay, sample.solo_ms / 2)
 
 
@@ -120,7 +118,7 @@ def _busy_share(function: FunctionProfile) -> float:
     return busy_ms / function.latency_ms if function.latency_ms else 0.0
 
 
-#: Name -> feature, times and sizes by their logarithm; in brackets Chiron §6.1's name for it.
+#: Name -> feature; times and sizes are logarithms. Chiron §6.1's names are in brackets.
 _FEATURES: dict[str, Callable[[FunctionProfile], float]] = {
     "solo latency": lambda f: log1p(f.latency_ms),
     "time with the GIL": lambda f: log1p(f.time_ms("cpu")),
@@ -143,15 +141,15 @@ NAMES = tuple(_FEATURES)
 
 
 def function_features(function: FunctionProfile) -> list[float]:
-    """The features of one function in the order of `NAMES`."""
+    """Return the features of one function in the order of `NAMES`."""
     return [feature(function) for feature in _FEATURES.values()]
 
 
 def plan_features(sample: Sample) -> list[float]:
-    """How many of everything, how long it would take alone, and what its functions are like.
+    """Return counts, solo times, and the mean and maximum of each function feature.
 
-    Times are given as logarithms, and relative to the sum of the longest solo latencies too, so
-    that what is learnt from fast functions may hold for slow ones.
+    Times are logarithms, and also shares of the sum of the longest solo latencies. Shares let
+    models that learnt from fast functions predict slow functions.
     """
     solo_ms = sample.solo_ms
     times = _times_ms(sample)
@@ -185,7 +183,7 @@ def _counts(sample: Sample) -> list[float]:
 
 
 def _times_ms(sample: Sample) -> list[float]:
-    """For every kind of time: of the slowest process of every stage, and of whole stages."""
+    """Return, for each kind of time, sums over the stages: slowest, all and first processes."""
     stages = [_processes(stage) for stage in sample.stages]
     return [
         total
@@ -216,7 +214,7 @@ _KINDS = get_args(NodeKind)
 
 @dataclass
 class Graph:
-    """Feature rows of equal length, and (node, node it belongs to) for all but the first."""
+    """Feature rows of equal length, and an edge (node, parent) for each node but the first."""
 
     nodes: list[list[float]] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
@@ -232,7 +230,7 @@ class Graph:
         cpus: int = 0,
         function: FunctionProfile | None = None,
     ) -> int:
-        """The number of the new node."""
+        """Add a node, and return its number."""
         features = function_features(function) if function else [0.0] * len(NAMES)
         kinds = [float(kind == each) for each in _KINDS]
         self.nodes.append([*kinds, place, log1p(children), pool, remote, cpus, *features])
@@ -243,10 +241,10 @@ class Graph:
 
 
 def plan_graph(sample: Sample) -> Graph:
-    """The graph of `sample`; node 0 is the workflow.
+    """Return the graph of `sample`; node 0 is the workflow.
 
-    A node's features are its kind, its place among its siblings, how many children and CPUs it
-    has, whether it is in a remote wrap and on a pool, and for a task its function's features.
+    A node has its kind, its place among its siblings, the numbers of its children and CPUs, and
+    flags for a pool and a remote wrap. A task node also has its function's features.
     """
     graph = Graph()
     pool = float(mechanism_of(sample.mechanism).lasting)
@@ -264,7 +262,7 @@ def plan_graph(sample: Sample) -> Graph:
 
 
 def plan_sequence(sample: Sample) -> Graph:
-    """The tasks alone, stage by stage and process by process, each with its ancestors' features."""
+    """Return only the tasks, in the plan's order, with places and sizes of their ancestors."""
     graph = plan_graph(sample)
     parents = dict(graph.edges)
     tasks = [n for n in range(len(graph.nodes)) if graph.nodes[n][_KINDS.index("task")]]

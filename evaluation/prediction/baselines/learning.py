@@ -1,4 +1,4 @@
-"""Which baselines there are, and how they are trained and tested: never on what they are asked."""
+"""The baselines, their training, and their tests on held-out workflows or structures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from chiron.evaluation.prediction.baselines.features import (
 from chiron.evaluation.prediction.errors import Distribution
 from chiron.workflow.documents import Document
 
-#: A trained model: the latency of every sample in milliseconds, whatever was measured.
+#: A trained model: predicts the latencies of samples in ms, without their measurements.
 Model = Callable[[Sequence[Sample]], list[float]]
 HeldOut = Literal["workflow", "structure"]
-#: Samples with equal names are of one group, which is never divided.
+#: Returns the name of a sample's group; folds do not divide groups.
 Group = Callable[[Sample], str]
 
-#: Parts into which the structures are divided where structures are held out.
+#: Folds if structures are held out.
 STRUCTURE_FOLDS = 5
-#: Parts of the training samples by which settings are chosen.
+#: Folds of the training samples that choose the settings.
 INNER_FOLDS = 3
-#: What is run if its library is installed.
+#: The baselines that run if their library is installed.
 BASELINES = ("RFR", "LSTM", "GNN")
-#: Why nothing can be learnt where nothing is left to learn from.
+#: The reason why no baseline runs if all samples are of one group.
 _TOO_FEW = {
     "workflow": "all plans are of one workflow: add another, or use --held-out structure",
     "structure": "all plans have one structure: measure more --plans",
@@ -40,21 +40,21 @@ _TREES, _SEED = 300, 1
 
 
 class Candidate(NamedTuple):
-    """One way to train a baseline, and how it is called in a report."""
+    """One way to train a baseline, and its name in a report."""
 
     settings: str
     fit: Callable[[Sequence[Sample]], Model]
 
 
 class Baseline(NamedTuple):
-    """A kind of model with the settings that are tried for it."""
+    """A kind of model and its candidate settings."""
 
     name: str
     candidates: tuple[Candidate, ...]
 
 
 class Fold(NamedTuple):
-    """Indices of the samples to learn from and of those to be asked about."""
+    """Indices of the samples to train on, and of the samples to predict."""
 
     train: list[int]
     test: list[int]
@@ -66,10 +66,10 @@ def predict_held_out(
     held_out: HeldOut,
     progress: Callable[[str], None],
 ) -> tuple[list[float], dict[str, str]]:
-    """Every sample's latency by a model that was trained without its workflow or structure.
+    """Predict each sample's latency by a model trained without its workflow or structure.
 
-    With it, for every fold, what was held out and which settings were chosen without it. `folds`
-    raises where all samples are of one workflow (or structure).
+    Returns the latencies and, for each fold, the held-out part and the settings chosen without it.
+    Raises ValueError if all samples are of one workflow (or structure).
     """
     predicted_ms = [math.nan] * len(samples)
     chosen = {}
@@ -89,9 +89,9 @@ def predict_held_out(
 
 
 def choose(baseline: Baseline, samples: Sequence[Sample]) -> Candidate:
-    """The settings with the smallest error on inner folds of `samples`; the first of equals.
+    """Return the settings with the smallest error on inner folds of `samples`; first of equals.
 
-    Workflows are held out where there are several, since that is what comes next; else structures.
+    The folds hold out workflows if several, as a user's next workflow is new; else structures.
     """
     held_out: HeldOut = "workflow" if len(groups(samples, "workflow")) > 1 else "structure"
     if len(baseline.candidates) == 1 or len(groups(samples, held_out)) < 2:
@@ -111,9 +111,9 @@ def choose(baseline: Baseline, samples: Sequence[Sample]) -> Candidate:
 
 
 def folds(samples: Sequence[Sample], group: Group, most: int) -> Iterator[Fold]:
-    """At most `most` folds in which no group is divided, of about as many samples each.
+    """Yield at most `most` folds of about equal size that divide no group.
 
-    Raises ValueError where there is one group only: nothing would be left to learn from.
+    Raises ValueError if there is only one group: no sample would be left to train on.
     """
     members: dict[str, list[int]] = {}
     for index, sample in enumerate(samples):
@@ -129,14 +129,14 @@ def folds(samples: Sequence[Sample], group: Group, most: int) -> Iterator[Fold]:
 
 
 def groups(samples: Sequence[Sample], held_out: HeldOut) -> set[str]:
-    """The names of the groups of `samples`."""
+    """Return the names of the workflows or structures of `samples`."""
     return set(map(attrgetter(held_out), samples))
 
 
 def _fit_forest(samples: Sequence[Sample], *, leaf: int, share: float) -> Model:
-    """A forest whose trees split on `share` of the features down to `leaf` samples.
+    """Train a forest whose trees split on `share` of the features down to `leaf` samples.
 
-    Features are not scaled: to a tree only their order matters.
+    Features are not scaled: for a tree only their order matters.
     """
     from sklearn.ensemble import RandomForestRegressor
 
@@ -166,11 +166,11 @@ _FOREST = Baseline(
 
 
 def available() -> tuple[list[Baseline], dict[str, str]]:
-    """The baselines whose library is installed, and for every other one why it does not run."""
+    """Return the baselines whose library is installed, and why each other baseline does not run."""
     found, not_run = [], {}
     for name in BASELINES:
         if library := missing(name):
-            # No path: this is stored, and may be read elsewhere.
+            # No path: the report is stored, and may be read on another machine.
             line = f"pip install 'chiron-openfaas[{library.extra}]'"
             not_run[name] = f"{library.name} is not installed: {line}"
         elif name == "RFR":
@@ -183,10 +183,10 @@ def available() -> tuple[list[Baseline], dict[str, str]]:
 
 
 class BaselineReport(Document):
-    """What the baselines predicted, always without what was held out.
+    """The errors of the baselines, each trained without the held-out part.
 
-    ``settings`` are those that were chosen for a baseline without what was held out; ``not_run``
-    says why a baseline did not run, with the line that mends it.
+    ``settings`` maps each baseline to its settings by held-out part. ``not_run`` has the reason why
+    a baseline did not run, and the fix.
     """
 
     held_out: HeldOut
@@ -198,7 +198,7 @@ class BaselineReport(Document):
 def compare_baselines(
     samples: Sequence[Sample], held_out: HeldOut, progress: Callable[[str], None]
 ) -> BaselineReport:
-    """Train and test every baseline whose library is installed, and name the others."""
+    """Train and test every baseline whose library is installed; list the rest as not run."""
     runnable, not_run = available()
     if len(groups(samples, held_out)) < 2:
         reason = _TOO_FEW[held_out]

@@ -1,6 +1,6 @@
 """LSTM and graph neural network of Chiron §6.1, with PyTorch.
 
-Inputs are standardised, training stops early, and what is repeated gives the same.
+Inputs are standardised, training stops early, and equal samples give equal results.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _PATIENCE = 30
 _BATCH = 32
 _WEIGHT_DECAY = 1e-3
 _LARGEST_GRADIENT = 1.0
-#: One in this many structures is kept back to see when to stop.
+#: One in this many structures is for validation, which decides when to stop.
 _VALIDATION_ONE_IN = 5
-#: Standard deviations beyond which a feature says nothing that was seen in training.
+#: Features are clamped to this many standard deviations: training has no values beyond.
 _FARTHEST = 3.0
 _SEED = 1
-#: Of messages in the graph network, as many as there are levels from a task up to the workflow.
+#: Rounds of messages in the graph network: the levels from a task up to the workflow.
 _ROUNDS = 4
 
 #: features (samples, nodes, features), mask (samples, nodes), adjacency (samples, nodes, nodes)
-#: with 1 in row p and column n where node n belongs to node p.
+#: with 1 in row p and column n if p is the parent of node n.
 Batch = tuple[Tensor, Tensor, Tensor]
 
 
 class Architecture(NamedTuple):
-    """A network: what it sees of a plan, its layers, and how they answer a batch.
+    """A network: its input from a plan, its layers, and its forward pass.
 
-    `build` gets the number of features and the width; `forward` gives one number a sample.
+    `build` gets the number of features and the width; `forward` returns one number a sample.
     """
 
     graph: Callable[[Sample], Graph]
@@ -62,7 +62,7 @@ class Architecture(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Mean and deviation; what never varied in training is ignored, as nothing is known of it."""
+    """Mean and deviation; a feature that was constant in training becomes 0."""
 
     mean: Tensor
     deviation: Tensor
@@ -74,7 +74,7 @@ class _Scale(NamedTuple):
 
 
 def fit(samples: Sequence[Sample], *, architecture: Architecture, width: int, rate: float) -> Model:
-    """The trained network, as it was when the structures kept back were predicted best."""
+    """Train a network; return it as of its smallest error on the validation samples."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
         features, mask, adjacency = _tensors([architecture.graph(each) for each in samples])
@@ -143,7 +143,7 @@ def _tensors(graphs: Sequence[Graph]) -> Batch:
 
 
 def _group(samples: Sequence[Sample]) -> Group:
-    """Structures where there are several; else single samples."""
+    """Return the group for validation: structures if there are several, else single samples."""
     if len(groups(samples, "structure")) > 1:
         return lambda sample: sample.structure
     numbers = {id(sample): str(number) for number, sample in enumerate(samples)}
@@ -156,7 +156,7 @@ def _build_lstm(features: int, width: int) -> torch.nn.Module:
 
 
 def _answer_lstm(network: torch.nn.Module, batch: Batch) -> Tensor:
-    """The answer to the state after each sample's last task."""
+    """Return the output for the state after each sample's last task."""
     features, mask, _ = batch
     layers = dict(network.named_children())
     lengths = mask.sum(dim=1).to(torch.int64)
@@ -184,10 +184,9 @@ def _build_gnn(features: int, width: int) -> torch.nn.Module:
 
 
 def _answer_gnn(network: torch.nn.Module, batch: Batch) -> Tensor:
-    """The answer of node 0, the workflow, after all rounds of message passing.
+    """Return the output of node 0, the workflow, after all rounds of message passing.
 
-    Every round, a node takes in the mean state of what belongs to it and the state of what it
-    belongs to.
+    In each round, a node receives the mean state of its children and the state of its parent.
     """
     features, mask, adjacency = batch
     layers = dict(network.named_children())
@@ -205,7 +204,7 @@ def _answer_gnn(network: torch.nn.Module, batch: Batch) -> Tensor:
 
 
 def _baseline(name: str, architecture: Architecture, *settings: tuple[float, int]) -> Baseline:
-    """The network of `architecture`, with learning rates and widths to choose from."""
+    """Return the baseline of `architecture`, with candidate learning rates and widths."""
     candidates = (
         Candidate(
             f"learning rate {rate}, {width} hidden units",
@@ -216,9 +215,9 @@ def _baseline(name: str, architecture: Architecture, *settings: tuple[float, int
     return Baseline(name, tuple(candidates))
 
 
-#: Over the sequence of tasks, with the paper's learning rate of 0.01 and a tenth of it.
+#: Reads the sequence of tasks; the paper's learning rate of 0.01 and a tenth of it.
 LSTM = _baseline(
     "LSTM", Architecture(plan_sequence, _build_lstm, _answer_lstm), (0.01, 32), (0.001, 64)
 )
-#: Over tasks, processes, wraps, stages and the workflow, with two learning rates.
+#: Reads tasks, processes, wraps, stages and the workflow; two learning rates.
 GNN = _baseline("GNN", Architecture(plan_graph, _build_gnn, _answer_gnn), (0.01, 32), (0.003, 32))

@@ -1,1 +1,1 @@
-"""Handlers of the functions that are measured; each file is copied to where it runs."""
+"""Handlers of the measured functions; each file is copied into the function's folder."""

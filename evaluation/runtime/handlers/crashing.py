@@ -1,4 +1,4 @@
-"""Sleeps for 100 ms, and with a probability of 1 % its process is killed meanwhile."""
+"""Sleeps for 100 ms; with a probability of 1 % it kills its process meanwhile."""
 
 import os
 import random
@@ -9,7 +9,7 @@ SLEEP_S, CRASHES = 0.1, 0.01
 
 
 def handle(req: str) -> str:
-    """Hand `req` on."""
+    """Return `req`."""
     if random.random() < CRASHES:  # noqa: S311
         time.sleep(SLEEP_S * random.random())  # noqa: S311
         os.kill(os.getpid(), signal.SIGKILL)

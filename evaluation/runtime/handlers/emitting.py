@@ -1,4 +1,4 @@
-"""Emits an output, goes on and ends; tells when that was, or when it was begun by either."""
+"""Emits an output, works on for 5 ms and returns; as a consumer, reports when it began."""
 
 import json
 import time
@@ -7,8 +7,8 @@ GOES_ON_S = 0.005
 
 
 def handle(req: str) -> str:
-    """Moments in seconds: when an output left, and, of what took it, when that began too."""
-    from chiron_io import emit  # which is there in a wrap alone
+    """Return the producer's end; as a consumer, its input and its own begin. All in seconds."""
+    from chiron_io import emit  # exists only in a wrap
 
     begun = time.monotonic()
     if req != "{}":

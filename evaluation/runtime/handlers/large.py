@@ -1,17 +1,17 @@
-"""The three tasks of a workflow in one function: to ask for an output, to make it, to take it.
+"""The three tasks of a workflow in one function: to ask for an output, to make it, to measure it.
 
-It costs nothing itself: the output is there when it is imported.
+The tasks themselves cost nothing: the import makes the output.
 """
 
 _SIZE = 10_000_000
 LARGE = '{"data": "' + "x" * (_SIZE - 12) + '"}'
 _SMALL = '{"data": ""}'
-#: Text that takes one to four bytes a character, and what JSON escapes; made only when asked for.
+#: Text of one to four bytes a character, and characters that JSON escapes; repeated on request.
 _MIXED = 'a\u00e9\u20ac\U0001f600"\\\n'
 
 
 def handle(req: str) -> str:
-    """``?NAME``: the name. A name: the output. An output: its length, or itself if ``whole``."""
+    """Return the name of ``?NAME``, the output of a name, or an output's length (or the whole)."""
     if req.startswith("?"):
         return req[1:]
     if req == "large":

@@ -1,7 +1,7 @@
-"""Makes a megabyte in 10 ms, or counts one, in a sandbox whose network takes 10 MB/s.
+"""Makes a megabyte in 10 ms, or counts one, in a sandbox whose network sends 10 MB/s.
 
-Small containers have no more of a network. Nothing bounds what a process of this machine may send,
-so that the handler does it, for the process that imports it: a stand-in for the container's bound.
+Small containers have such a bound; a process of this machine has none. As a stand-in, the handler
+bounds the sockets of the process that imports it.
 """
 
 import socket
@@ -9,23 +9,23 @@ import threading
 import time
 
 SIZE, BYTES_PER_S = 1_000_000, 10e6
-#: What is smaller goes at once, and counts.
+#: Data up to this size is sent at once, and still counts.
 _SMALL = 1 << 14
-#: What has not been sent is made up for no longer, in seconds; and a pause until there is room.
+#: The longest idle time that a burst makes up for, and the pause of a sender, in seconds.
 _BURST_S, _PAUSE_S = 0.05, 0.002
 _MADE = "x" * SIZE
 _send = socket.socket.send
 
 
 class _Link:
-    """How many bytes may be sent now."""
+    """The bytes that may be sent now: a token bucket."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._room, self._since = 0.0, time.monotonic()
 
     def take(self, size: int) -> int:
-        """So many of `size` bytes that go now."""
+        """Return how many of `size` bytes may be sent now, and subtract them."""
         with self._lock:
             now = time.monotonic()
             earned = BYTES_PER_S * (now - self._since)
@@ -53,7 +53,7 @@ socket.socket.send = _bounded  # type: ignore[method-assign,assignment]
 
 
 def handle(req: str) -> str:
-    """A megabyte: its size. Anything else: a megabyte."""
+    """Return the size of a megabyte; for any other request, make a megabyte."""
     if len(req) == SIZE:
         return str(SIZE)
     time.sleep(0.01)

@@ -1,6 +1,6 @@
-"""Has the function beside it, `original`, map a part, and says of each object when it was made.
+"""Maps a part with the module beside it, `original`, and adds to each object when it was made.
 
-Objects go on as they are; where a store is named, their names there do, as PyWren has it.
+If OBJECTS_STORE names a store, only the objects' names there are emitted, as in PyWren.
 """
 
 import json
@@ -16,11 +16,11 @@ DEADLINE_S = 60.0
 
 
 def handle(req: str) -> str:
-    """Put the objects into the reducers' bucket."""
+    """Emit the objects, or their names, into the reducers' bucket."""
     parts = original.mapped(json.loads(req))
     made, store = time.time(), None
     if STORE:
-        from wrap.net.object_store import store_of  # which is there in a wrap alone
+        from wrap.net.object_store import store_of  # exists only in a wrap
 
         store = store_of(STORE, PASSWORD)
     for part in parts:

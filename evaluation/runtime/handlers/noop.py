@@ -2,5 +2,5 @@
 
 
 def handle(req: str) -> str:
-    """Hand on what comes."""
+    """Return `req`."""
     return req

@@ -1,4 +1,4 @@
-"""Reads the streams w0, w1, ... one after another, and says when that was, and how many bytes."""
+"""Reads the streams w0, w1, ... one after another, and reports times and bytes."""
 
 import itertools
 import json
@@ -9,8 +9,8 @@ HEAD = struct.Struct("!d")
 
 
 def handle(req: str) -> str:
-    """Answer as JSON: the time when the first stream began and when all were read, and bytes."""
-    from chiron_io import open_input  # which is there in a wrap alone
+    """Return as JSON: when the first writer began, when all streams were read, and the bytes."""
+    from chiron_io import open_input  # exists only in a wrap
 
     begun, found, buffer = [], 0, bytearray(1 << 16)
     for number in itertools.count():

@@ -1,6 +1,6 @@
-"""Has the function beside it, `original`, reduce a group, and says when it had that, and more.
+"""Reduces a group with the module beside it, `original`, and reports when the data was there.
 
-That is when the last of its objects was made, in seconds of the time of day.
+It also reports when the last object was made. Both are in seconds of the time of day.
 """
 
 import json
@@ -14,11 +14,11 @@ DEADLINE_S = 60.0
 
 
 def handle(req: str) -> str:
-    """Answer what it makes of the objects, or of those that a store has under their names."""
+    """Return the result of the objects, or of the store's objects of these names."""
     given = json.loads(req)
     parts = given
     if STORE:
-        from wrap.net.object_store import store_of  # which is there in a wrap alone
+        from wrap.net.object_store import store_of  # exists only in a wrap
 
         store, deadline = store_of(STORE, PASSWORD), time.monotonic() + DEADLINE_S
         parts = [json.loads(store.get(each["name"], deadline)) for each in given]

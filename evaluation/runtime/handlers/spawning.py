@@ -1,6 +1,6 @@
-"""A function that starts processes as Python does it: ``multiprocessing.Process`` per request.
+"""A function that starts processes as Python does: ``multiprocessing.Process`` per request.
 
-That forks the server, with all of its threads, where the wrap runtime asks a fork server.
+That forks the server with all of its threads; the wrap runtime uses a fork server instead.
 """
 
 import json
@@ -16,7 +16,7 @@ def _first_instruction(answer: Connection) -> None:
 
 
 def handle(req: str) -> str:
-    """Start as many processes as `req` says; when each began, in milliseconds from the first."""
+    """Start `req` processes; return when each began, in milliseconds since this call."""
     asked = time.monotonic()
     started = []
     for _ in range(int(req)):

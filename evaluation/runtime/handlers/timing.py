@@ -1,6 +1,6 @@
-"""Says after its answer when the function beside it, `original`, began and ended, and those before.
+"""Runs the handler beside it, `original`, and adds a line of times in seconds to its answer.
 
-That takes a line of its own, of seconds, which the next function's copy of this takes away.
+The line has begin and end of this function and of those before; the next function's copy strips it.
 """
 
 import json
@@ -11,7 +11,7 @@ import original  # type: ignore[import-not-found]
 
 
 def handle(*given: Any) -> Any:
-    """Answer what it does, in the style of either template."""
+    """Return the answer of `original` with the times, in the style of either template."""
     begun = time.perf_counter()
     event = given[0]
     is_text = isinstance(event, str)

@@ -4,6 +4,6 @@ import time
 
 
 def handle(req: str) -> str:
-    """Hand `req` on."""
+    """Return `req`."""
     time.sleep(0.4)
     return req

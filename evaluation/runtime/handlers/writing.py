@@ -1,4 +1,4 @@
-"""Writes a stream of as many bytes as the request says, behind the time at which it began."""
+"""Writes a stream: the time at which it began, then as many bytes as the request asks for."""
 
 import struct
 import time
@@ -8,8 +8,8 @@ HEAD = struct.Struct("!d")
 
 
 def handle(req: str) -> str:
-    """Answer with nothing."""
-    from chiron_io import open_output  # which is there in a wrap alone
+    """Write `req` bytes; return nothing."""
+    from chiron_io import open_output  # exists only in a wrap
 
     left = int(req)
     with open_output() as out:

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-#: Where results are appended, a line each, in the place of a store; nowhere without it.
+#: The file for results, a line each, instead of a store; None discards results.
 FILE = os.environ.get("VIEWS_FILE")
 
 
 def ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Return first and last of each run of consecutive numbers; what comes twice is in two."""
+    """Return first and last of each run of consecutive numbers; a repeat begins a new run."""
     found: list[list[int]] = []
     for number in sorted(numbers):
         if found and number == found[-1][1] + 1:
@@ -23,7 +23,7 @@ def ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer how many views each campaign had, which events these were, and the newest's time."""
+    """Return the views by campaign, the numbers of the events, and the time of the newest."""
     views = json.loads(event.body)
     result = {
         "campaigns": dict(sorted(Counter(view["campaign"] for view in views).items())),

@@ -1,10 +1,10 @@
-"""Keeps the views, and of each only what is needed from there on."""
+"""Keeps only views, and of each view only the fields that later functions need."""
 
 import json
 
 
 def handle(req: str) -> str:
-    """Answer a view's number, advertisement and time; nothing for another event."""
+    """Return a view's number, advertisement and time; null for another event."""
     event = json.loads(req)
     if event["type"] != "view":
         return "null"

@@ -1,4 +1,4 @@
-"""Finds the campaign that an advertisement is of."""
+"""Finds the campaign of an advertisement."""
 
 import json
 
@@ -7,7 +7,7 @@ CAMPAIGN_OF = {f"ad-{ad:04}": f"campaign-{ad % CAMPAIGNS:02}" for ad in range(AD
 
 
 def handle(req: str) -> str:
-    """Answer the view's campaign, number and time."""
+    """Return the view's campaign, number and time."""
     view = json.loads(req)
     return json.dumps(
         {"campaign": CAMPAIGN_OF[view["ad"]], "event": view["event"], "time": view["time"]}

@@ -23,7 +23,7 @@ def fault(trade: dict[str, Any], securities: dict[str, Any]) -> str | None:
 
 
 def handle(req: str) -> str:
-    """Answer the request's portfolio with `{trade: rule}` of the trades that break a rule."""
+    """Return `{trade: rule}` of the portfolio's trades that break a rule, as `faults`."""
     request = json.loads(req)
     found = {trade["ExecID"]: fault(trade, request["securities"]) for trade in request["trades"]}
     faults = {key: rule for key, rule in found.items() if rule}

@@ -1,6 +1,6 @@
-"""Combines the verdicts on the trades and checks the margin of the position they leave.
+"""Combines the checks' results and checks the margin of the position of the accepted trades.
 
-Margins follow FINRA Rule 4210 (c): a quarter of what is held long, 30 % of what is owed short.
+Margins follow FINRA Rule 4210 (c): 25 % of the long value and 30 % of the short value.
 """
 
 import json
@@ -11,7 +11,7 @@ LONG_PERCENT, SHORT_PERCENT = 25, 30
 
 
 def merge_faults(results: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
-    """Return `{check: {trade: rule}}`; in a larger finra several tasks make the same check."""
+    """Return `{check: {trade: rule}}`; in a larger finra several tasks run the same check."""
     merged: dict[str, dict[str, str]] = defaultdict(dict)
     for result in results:
         merged[result["check"]].update(result["faults"])
@@ -28,7 +28,7 @@ def position(moves: dict[str, list[Any]], rejected: set[str]) -> dict[str, int]:
 
 
 def handle(req: str) -> str:
-    """Answer the list of the checks' results with a verdict on the portfolio; money in cents."""
+    """Return the verdict on the portfolio from the list of the checks' results; money in cents."""
     results = json.loads(req)
     market = next(result for result in results if result["check"] == "marketdata")
     faults = merge_faults(results)

@@ -1,4 +1,4 @@
-"""Fetches quotes for the portfolio's symbols and says how many shares each trade moves."""
+"""Fetches quotes for the portfolio's symbols and counts the shares that each trade moves."""
 
 import json
 from typing import Any
@@ -10,16 +10,16 @@ DIRECTION = {"1": 1, "2": -1, "5": -1, "6": -1}
 
 
 def shares_moved(trade: dict[str, Any]) -> int:
-    """Return the signed number of shares, 0 where side or quantity cannot be read.
+    """Return the signed number of shares; 0 if side or quantity is malformed.
 
-    The other functions reject such a trade, so that its shares count nowhere.
+    The other functions reject such a trade, so its shares do not count.
     """
     quantity = trade["LastQty"]
     return DIRECTION.get(trade["Side"], 0) * quantity if type(quantity) is int else 0
 
 
 def handle(req: str) -> str:
-    """Answer the request's portfolio with the account's cash, quotes and moves of every trade."""
+    """Return the account's cash, the quotes of all symbols, and the moves of every trade."""
     request = json.loads(req)
     trades = request["trades"]
     quotes = fetch_quotes(sorted({trade["Symbol"] for trade in trades}))

@@ -21,7 +21,7 @@ def fetch_quotes(symbols: list[str]) -> dict[str, int]:
 
     Raises:
         RuntimeError: the service answered with another status than 200.
-        OSError: it cannot be reached.
+        OSError: the service cannot be reached.
     """
     url = urlsplit(service_url())
     connect = HTTPSConnection if url.scheme == "https" else HTTPConnection

@@ -1,4 +1,4 @@
-"""Checks the side (FIX tag 54) of every trade, and what that side demands of other fields."""
+"""Checks the side (FIX tag 54) of every trade, and other fields as the side requires."""
 
 import json
 import re
@@ -12,8 +12,8 @@ PARTY_ID = re.compile(r"[A-Z]{4}")
 def fault(trade: dict[str, Any]) -> str | None:
     """Return the first rule that the trade's side breaks, or None.
 
-    A short sale names where the shares are borrowed (Regulation SHO's locate); an exempt one and
-    every other trade do not. A cross has two different parties.
+    A short sale names the source of the borrowed shares (Regulation SHO's locate). An exempt short
+    sale and every other trade do not. A cross has two different parties.
     """
     side, locate = trade["Side"], trade.get("LocateID")
     parties = trade["Parties"]
@@ -31,7 +31,7 @@ def fault(trade: dict[str, Any]) -> str | None:
 
 
 def handle(req: str) -> str:
-    """Answer the request's portfolio with `{trade: rule}` of the trades that break a rule."""
+    """Return `{trade: rule}` of the portfolio's trades that break a rule, as `faults`."""
     found = {trade["ExecID"]: fault(trade) for trade in json.loads(req)["trades"]}
     faults = {key: rule for key, rule in found.items() if rule}
     return json.dumps({"check": "side", "faults": faults})

@@ -22,7 +22,7 @@ def fault(trade: dict[str, Any], as_of: date) -> str | None:
 
 
 def handle(req: str) -> str:
-    """Answer the request's portfolio with `{trade: rule}` of the trades that break a rule."""
+    """Return `{trade: rule}` of the portfolio's trades that break a rule, as `faults`."""
     request = json.loads(req)
     as_of = date.fromisoformat(request["as_of"])
     found = {trade["ExecID"]: fault(trade, as_of) for trade in request["trades"]}

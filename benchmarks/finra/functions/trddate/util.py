@@ -9,7 +9,7 @@ ONE_DAY_SETTLEMENT = date(2024, 5, 28)  # SEC Rule 15c6-1: two days before, one 
 
 
 def parse_date(text: str) -> date | None:
-    """Return the day that eight digits YYYYMMDD name, or None where they name none."""
+    """Return the day of eight digits YYYYMMDD, or None if `text` is not a day."""
     if len(text) != 8 or not (text.isascii() and text.isdigit()):
         return None
     try:
@@ -48,7 +48,7 @@ def holidays(year: int) -> frozenset[date]:
     new_year = date(year, 1, 1)
     return frozenset(
         {
-            # A New Year's Day on a Saturday is not made up for: Friday belongs to the old year.
+            # A New Year's Day on a Saturday has no substitute: Friday is in the old year.
             new_year if new_year.weekday() == SATURDAY else observed(new_year),
             nth_weekday(year, 1, 0, 3),  # Martin Luther King Jr. Day
             nth_weekday(year, 2, 0, 3),  # Washington's Birthday
@@ -69,7 +69,7 @@ def is_business_day(day: date) -> bool:
 
 
 def settlement_days(traded: date) -> int:
-    """Return after how many business days a trade of that day settles."""
+    """Return the number of business days until a trade of that day settles."""
     return 1 if traded >= ONE_DAY_SETTLEMENT else 2
 
 

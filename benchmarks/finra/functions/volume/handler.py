@@ -24,7 +24,7 @@ def fault(trade: dict[str, Any], security: dict[str, Any]) -> str | None:
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer the request's portfolio with `{trade: rule}` of the trades that break a rule."""
+    """Return `{trade: rule}` of the portfolio's trades that break a rule, as `faults`."""
     request = json.loads(event.body)
     securities = request["securities"]
     found = {

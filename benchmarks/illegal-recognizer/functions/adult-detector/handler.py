@@ -1,11 +1,11 @@
-"""Finds bare skin: connected regions of its colours."""
+"""Finds bare skin: connected regions of skin colours."""
 
 import json
 from collections.abc import Iterator
 
 from .picture import Picture, decode
 
-LEAST_PERCENT = 2  # of the picture, that a region has to cover
+LEAST_PERCENT = 2  # of the picture: the least size of a region
 
 
 def is_skin(red: int, green: int, blue: int) -> bool:
@@ -30,7 +30,7 @@ def skin(picture: Picture) -> bytearray:
 
 
 def regions(mask: bytearray, stride: int) -> Iterator[list[int]]:
-    """Yield the indices of every connected region, and empty the mask of rows of `stride`."""
+    """Yield the indices of every connected region; clears the mask, whose rows have `stride`."""
     start = mask.find(1)
     while start >= 0:
         mask[start] = 0
@@ -53,7 +53,7 @@ def box_of(region: list[int], stride: int) -> list[int]:
 
 
 def handle(req: str) -> str:
-    """Answer the picture's regions of skin as `findings`, each with its box."""
+    """Return the picture's regions of skin as `findings`, each with its box."""
     request = json.loads(req)
     picture = decode(request["image"])
     mask = skin(picture)

@@ -1,4 +1,4 @@
-"""The letters that extract reads: 5 columns by 7 rows, a number for each row, its top bit left."""
+"""The letters that extract reads: 5 columns by 7 rows, a number a row; its top bit is left."""
 
 COLUMNS, ROWS = 5, 7
 PITCH, LEADING = 6, 9  # pixels from a letter to the next, and from a line to the next

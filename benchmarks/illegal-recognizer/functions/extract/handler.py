@@ -1,4 +1,4 @@
-"""Reads the text in a picture: compares every place with the letters of a font."""
+"""Reads the text in a picture: compares every position with the letters of a font."""
 
 import json
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from .font import COLUMNS, LEADING, LETTERS, PITCH, ROWS
 from .picture import Picture, decode
 
-LIGHT = 200  # text is of pixels no colour of which is darker
-MOST_WRONG = 2  # pixels of a letter that may differ, and those of a space that may be light
+LIGHT = 200  # the least red, green and blue of a pixel of text
+MOST_WRONG = 2  # the most wrong pixels of a letter, and the most light pixels of a space
 HIGH, WIDE = ROWS + 2, COLUMNS + 2  # a letter and the dark pixels around it
 COLUMN = (1 << HIGH) - 1
 WINDOW = (1 << HIGH * WIDE) - 1
 
 
 def template(rows: tuple[int, ...]) -> int:
-    """Return a letter and the dark pixels around it as a window."""
+    """Return the window of a letter: its pixels and the dark pixels around them."""
     bits = 0
     for left in reversed(range(WIDE)):
         for row in (0, *rows, 0):
@@ -48,7 +48,7 @@ class Ink(NamedTuple):
         return cls(height + 2, [0, *columns, 0])
 
     def windows(self, y: int, start: int = 0) -> Iterator[int]:
-        """Yield the pixels of letters at (start, y), (start + 1, y), ... and those around them.
+        """Yield the windows of letters at (start, y), (start + 1, y), ...
 
         The pixels are bits of a number, column by column from the left, each from its top.
         """
@@ -61,12 +61,12 @@ class Ink(NamedTuple):
 
 
 def nearest(window: int) -> tuple[int, str]:
-    """Return the letter that is most like the window, after the number of pixels that differ."""
+    """Return the number of different pixels and the letter most like the window."""
     return min([((window ^ bits).bit_count(), letter) for letter, bits in TEMPLATES.items()])
 
 
 def anchors(ink: Ink) -> list[tuple[int, int]]:
-    """Return (y, x) of what can be read as a letter wherever it stands, the best of neighbours."""
+    """Return (y, x) of the windows that resemble a letter, only the best of neighbours."""
     found = []
     for y in range(ink.height - HIGH + 1):
         for x, window in enumerate(ink.windows(y)):
@@ -82,7 +82,7 @@ def anchors(ink: Ink) -> list[tuple[int, int]]:
 
 
 def read_cell(window: int) -> str:
-    """Return the letter in a place of a line, a space, or ? where it cannot be read."""
+    """Return the letter of a window in a line, a space, or ? if it is unreadable."""
     if window.bit_count() <= MOST_WRONG:
         return " "
     wrong, letter = nearest(window)
@@ -96,7 +96,7 @@ def words_of(ink: Ink) -> list[dict[str, Any]]:
         lines.setdefault(y, []).append(x)
     words = []
     for y, columns in sorted(lines.items()):
-        first = min(columns) % PITCH  # letters before the first that could be read count too
+        first = min(columns) % PITCH  # unreadable letters may come before the first anchor
         cells = islice(ink.windows(y, first), 0, None, PITCH)
         text = "".join(map(read_cell, cells))
         start = 0
@@ -109,7 +109,7 @@ def words_of(ink: Ink) -> list[dict[str, Any]]:
 
 
 def handle(req: str) -> str:
-    """Answer the words in the picture, each with its box."""
+    """Return the words in the picture, each with its box."""
     request = json.loads(req)
     words = words_of(Ink.of(decode(request["image"])))
     return json.dumps({"id": request["id"], "words": words})

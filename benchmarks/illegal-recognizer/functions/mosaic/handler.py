@@ -1,4 +1,4 @@
-"""Makes what was found in a picture unrecognizable: blurs its boxes."""
+"""Blurs the boxes of a picture's findings."""
 
 import json
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from typing import Any
 
 from .picture import Picture, decode, encode
 
-RADIUS = 4  # pixels on each side that a pixel is the mean of
-PASSES = 3  # that many box filters are nearly a Gaussian one
+RADIUS = 4  # a pixel becomes the mean of this many pixels on each side and itself
+PASSES = 3  # three box filters are nearly a Gaussian filter
 
 
 def means(values: Iterable[int]) -> list[int]:
-    """Return the mean of every value and its neighbours; beyond the ends the last one goes on."""
+    """Return the mean of every value and its neighbours; the end values repeat beyond the ends."""
     line = list(values)
     padded = [line[0]] * (RADIUS + 1) + line + [line[-1]] * RADIUS
     sums = list(accumulate(padded))
@@ -21,7 +21,7 @@ def means(values: Iterable[int]) -> list[int]:
 
 
 def blur(picture: Picture, boxes: list[list[int]]) -> Picture:
-    """Return the picture with its boxes [x, y, width, height] blurred, as far as they are in it."""
+    """Return the picture with the boxes [x, y, width, height], clipped to it, blurred."""
     stride = 3 * picture.width
     pixels = bytearray(picture.pixels)
     for x, y, width, height in boxes:
@@ -40,7 +40,7 @@ def blur(picture: Picture, boxes: list[list[int]]) -> Picture:
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the parts' fields together, their `findings` one list.
+    """Return the fields of all parts, with their `findings` in one list.
 
     Raises:
         ValueError: the parts are about different pictures.
@@ -55,7 +55,7 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def handle(req: str) -> str:
-    """Answer the picture with the boxes of all `findings` blurred, which then are `blurred`."""
+    """Return the picture with the boxes of all `findings` blurred; they move to `blurred`."""
     answer = joined(json.loads(req))
     findings = answer.pop("findings")
     picture = blur(decode(answer["image"]), [finding["box"] for finding in findings])

@@ -1,4 +1,4 @@
-"""German words, without umlauts as signs have them, and what they are in English."""
+"""A dictionary from German, without umlauts as on signs, to English."""
 
 PAIRS = """
 ABEND evening | ABHOLEN collect | ACHTUNG attention | ALLE all | ALLEIN alone | ALTE old

@@ -1,15 +1,15 @@
-"""Translates words from German by a dictionary, misread ones too."""
+"""Translates German words by a dictionary, including misread words."""
 
 import json
 
 from .dictionary import ENGLISH
 
 UNREAD = "?"
-LETTERS_FOR_A_FAULT = 3  # a word may have one letter in so many wrong
+LETTERS_FOR_A_FAULT = 3  # one letter in this many may be wrong in a word
 
 
 def distance(one: str, other: str) -> int:
-    """Return how many letters of `one` to add, remove or change (Levenshtein); ? is any letter."""
+    """Return the edit distance (Levenshtein); a ? in `one` matches any letter."""
     previous = list(range(len(other) + 1))
     for number, letter in enumerate(one, 1):
         current = [number]
@@ -26,7 +26,7 @@ def distance(one: str, other: str) -> int:
 
 
 def translated(word: str) -> str:
-    """Return the English of the word, or of the one most like it; without either, the word."""
+    """Return the English of the word, or of the most similar known word, else the word."""
     if word in ENGLISH:
         return ENGLISH[word]
     most = max(1, len(word) // LETTERS_FOR_A_FAULT)
@@ -36,7 +36,7 @@ def translated(word: str) -> str:
 
 
 def handle(req: str) -> str:
-    """Answer the request's words with the English of each."""
+    """Return the request's words, each with its English."""
     request = json.loads(req)
     words = [word | {"english": translated(word["text"])} for word in request["words"]]
     return json.dumps({"id": request["id"], "words": words})

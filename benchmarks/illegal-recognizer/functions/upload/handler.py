@@ -1,4 +1,4 @@
-"""Accepts a picture: checks it and evens out its light. A python3-http function."""
+"""Accepts a picture: checks it and stretches its contrast. A python3-http function."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from typing import Any
 
 from .picture import Picture, decode, encode
 
-OUTLIERS = 100  # one pixel in so many may end up black, and one white
+OUTLIERS = 100  # one pixel in this many may become black, and one white
 
 
 def luminances(pixels: bytes) -> list[int]:
@@ -18,13 +18,13 @@ def luminances(pixels: bytes) -> list[int]:
 
 
 def even_out(picture: Picture) -> Picture:
-    """Return the picture with its luminances spread from black to white, its hues as they were."""
+    """Return the picture with its luminances stretched from black to white, and equal hues."""
     found = luminances(picture.pixels)
     ordered = sorted(found)
     outliers = len(ordered) // OUTLIERS
     darkest, lightest = ordered[outliers], ordered[-1 - outliers]
     span = max(1, lightest - darkest)
-    # What a colour of a pixel of that luminance is multiplied with, in 256ths.
+    # The factor of a pixel's colours by its luminance, in 256ths.
     gains = [256 * 255 * max(0, value - darkest) // (span * max(1, value)) for value in range(256)]
     pixels = bytearray(picture.pixels)
     for colour in range(3):
@@ -39,7 +39,7 @@ def even_out(picture: Picture) -> Picture:
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer the request's `image` with its light evened out, and an `id` made from the request."""
+    """Return the request's `image` with stretched contrast, and an `id` hashed from the request."""
     image = encode(even_out(decode(json.loads(event.body)["image"])))
     return {
         "statusCode": 200,

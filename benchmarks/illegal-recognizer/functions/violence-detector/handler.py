@@ -7,13 +7,13 @@ from itertools import groupby
 from .picture import Picture, decode
 
 BLOCK = 8  # pixels, across and down
-REDNESS = 80  # from which a pixel counts as red
+REDNESS = 80  # the least redness of a red pixel
 LEAST_RED = 8  # pixels of a block
 LEAST_RAGGED = 2500  # the sum of a block's gradients
 
 
 def redness(picture: Picture) -> list[list[int]]:
-    """Return by how much red exceeds the other colours, of every pixel in rows."""
+    """Return, for every pixel in rows, the excess of red over the other colours."""
     pixels = picture.pixels
     values = [
         max(0, red - max(green, blue))
@@ -47,7 +47,7 @@ def blocks(rows: list[list[int]]) -> list[tuple[int, int]]:
 def boxes_of(found: list[tuple[int, int]], picture: Picture) -> list[list[int]]:
     """Return [x, y, width, height] of every run of blocks that touch in a row."""
     boxes = []
-    # Numbers that follow one another keep their distance from their place in the list.
+    # In a run of consecutive columns, column minus index in the list is constant.
     for (row, _), run in groupby(enumerate(found), lambda each: (each[1][0], each[1][1] - each[0])):
         columns = [column for _, (_, column) in run]
         left, top = columns[0] * BLOCK, row * BLOCK
@@ -57,7 +57,7 @@ def boxes_of(found: list[tuple[int, int]], picture: Picture) -> list[list[int]]:
 
 
 def handle(req: str) -> str:
-    """Answer the picture's bloody parts as `findings`, each with its box."""
+    """Return the picture's bloody parts as `findings`, each with its box."""
     request = json.loads(req)
     picture = decode(request["image"])
     rows = redness(picture)

@@ -1,18 +1,18 @@
-"""Finds forbidden phrases in a text, also those that are spelled a little differently."""
+"""Finds forbidden phrases in a text, including phrases with spelling faults."""
 
 import json
 from typing import Any
 
 from .phrases import PHRASES
 
-LETTERS_FOR_A_FAULT = 5  # a phrase may have one letter in so many wrong
+LETTERS_FOR_A_FAULT = 5  # one letter in this many may be wrong in a phrase
 
 
 def matches(phrase: str, text: str) -> list[tuple[int, int, int]]:
-    """Return (faults, start, end) of whole words that are nearly the phrase (Sellers 1980)."""
+    """Return (faults, start, end) of whole words that nearly match the phrase (Sellers 1980)."""
     most = len(phrase) // LETTERS_FOR_A_FAULT
     padded = f" {phrase} "
-    # For each length of the phrase's beginning: faults, and where in the text it began.
+    # For each prefix of the phrase: its faults, and the start of its match in the text.
     column = [(length, 0) for length in range(len(padded) + 1)]
     found = []
     for end, letter in enumerate(text, 1):
@@ -33,22 +33,22 @@ def matches(phrase: str, text: str) -> list[tuple[int, int, int]]:
 
 
 def forbidden(words: list[str]) -> dict[int, str]:
-    """Return the phrase of every word, by its place, that is part of a forbidden one."""
+    """Return {place of a word: forbidden phrase} of the words in forbidden phrases."""
     text = f" {' '.join(words)} "
     found: dict[int, str] = {}
     for phrase in PHRASES:
         for _, start, end in sorted(matches(phrase, text)):
             first, last = text.count(" ", 0, start), text.count(" ", 0, end - 1)
-            if phrase not in map(found.get, range(first, last)):  # else a worse match of the same
+            if phrase not in map(found.get, range(first, last)):  # else a worse, overlapping match
                 found |= {place: phrase for place in range(first, last) if place not in found}
     return dict(sorted(found.items()))
 
 
 def handle(req: str) -> str:
-    """Answer the words of forbidden phrases as `findings`, each with its box, and the text."""
+    """Return the words of forbidden phrases as `findings`, each with its box, and the text."""
     request = json.loads(req)
     words: list[dict[str, Any]] = request["words"]
-    # A German word may be several in English: each is forbidden where one of them is.
+    # A German word may be several English words: it is forbidden if one of them is.
     places = [(place, part) for place, w in enumerate(words) for part in w["english"].split()]
     found: dict[int, str] = {}
     for index, phrase in forbidden([part for _, part in places]).items():

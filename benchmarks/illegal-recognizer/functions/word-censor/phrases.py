@@ -1,4 +1,4 @@
-"""What no text may say."""
+"""The forbidden phrases."""
 
 PHRASES = [
     "ammunition", "assault", "bets", "blackmail", "bombs", "bribe", "burglary", "contraband",

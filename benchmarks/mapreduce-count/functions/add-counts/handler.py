@@ -1,4 +1,4 @@
-"""Adds up the counts of a share of the words."""
+"""Adds up the counts of a group of words."""
 
 import json
 from collections import Counter
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def reduced(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how often each of the words comes in all parts."""
+    """Return the count of each word over all parts."""
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part["counts"])
@@ -14,5 +14,5 @@ def reduced(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def handle(req: str) -> str:
-    """Answer the sums."""
+    """Return the sums."""
     return json.dumps(reduced(json.loads(req)))

@@ -12,7 +12,7 @@ LETTERS = "etaoinshrdlu"
 
 
 def book() -> list[str]:
-    """Return pages of text; how often a word comes is as Zipf has it: by one over its rank."""
+    """Return pages of text; word frequencies follow Zipf's law, one over the rank."""
     random = Random(WORDS)  # noqa: S311 - a text that can be made again, not a secret
     words = ["".join(random.choices(LETTERS, k=random.randint(2, 10))) for _ in range(WORDS)]
     weights = list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
@@ -25,7 +25,7 @@ BOOK = book()
 
 
 def made(part: int, pages: int) -> list[str]:
-    """Return the pages of a part."""
+    """Return the `pages` pages of a part."""
     return Random(part).choices(BOOK, k=pages)  # noqa: S311 - as above
 
 
@@ -39,7 +39,7 @@ def mapped(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def handle(req: str) -> str:
-    """Put the counts into the reducers' bucket."""
+    """Emit the counts into the reducers' bucket."""
     from chiron_io import emit
 
     for part in mapped(json.loads(req)):

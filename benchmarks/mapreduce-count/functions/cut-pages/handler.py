@@ -1,4 +1,4 @@
-"""Says how much of the text each mapper has."""
+"""Assigns pages of the text to mappers."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ PAGE_BYTES = 4500
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer for each of the `parts` how many pages it has, for how many `groups`."""
+    """Return, for each of the `parts`, its number of pages and the number of `groups`."""
     asked = json.loads(event.body)
     pages = max(1, round(asked["megabytes"] * 1e6 / PAGE_BYTES / asked["parts"]))
     parts = [

@@ -1,4 +1,4 @@
-"""Says which records each mapper has."""
+"""Assigns records to mappers."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ RECORD_BYTES = 100
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer for each of the `parts` how many records it has, for how many `groups`."""
+    """Return, for each of the `parts`, its number of records and the number of `groups`."""
     asked = json.loads(event.body)
     records = round(asked["megabytes"] * 1e6 / RECORD_BYTES / asked["parts"])
     parts = [

@@ -7,9 +7,9 @@ from zlib import crc32
 
 
 def reduced(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what can be checked of the range.
+    """Return a summary of the range to check.
 
-    How many records it has, the first and the last, and a sum that is the same in any order.
+    It has the number of records, the first and the last, and a checksum that ignores the order.
     """
     records = sorted(chain.from_iterable(part["records"].split() for part in parts))
     found: dict[str, Any] = {"group": parts[0]["group"], "records": len(records)}
@@ -18,5 +18,5 @@ def reduced(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def handle(req: str) -> str:
-    """Answer what is to be said of the range."""
+    """Return the summary of the range."""
     return json.dumps(reduced(json.loads(req)))

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 DIGITS = 99
-#: So many digits of a key tell its range.
+#: Number of values of a key's first four digits, which select its range.
 KEYS = 16**4
 
 
 def made(part: int, records: int) -> list[str]:
-    """Return the records of a part, each a text of hexadecimal digits."""
+    """Return the records of a part; each is a string of hexadecimal digits."""
     random = Random(part)  # noqa: S311 - a data set that can be made again, not a secret
     digits = random.randbytes((records * DIGITS + 1) // 2).hex()
     return [digits[at : at + DIGITS] for at in range(0, records * DIGITS, DIGITS)]
@@ -29,7 +29,7 @@ def mapped(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def handle(req: str) -> str:
-    """Put the ranges into the reducers' bucket."""
+    """Emit the ranges into the reducers' bucket."""
     from chiron_io import emit
 
     for part in mapped(json.loads(req)):

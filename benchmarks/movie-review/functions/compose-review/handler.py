@@ -1,4 +1,4 @@
-"""Accepts a request to review: checks its fields and gives it an id made from its content."""
+"""Accepts a request to review: checks its fields and adds an id derived from its content."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ LONGEST_TEXT = 20_000
 
 
 def handle(req: str) -> str:
-    """Answer the request with its `req_id`; one that no service could use fails."""
+    """Return the request with its `req_id`; raises ValueError for a wrong field."""
     request = json.loads(req)
     wrong = [field for field, kind in FIELDS.items() if type(request.get(field)) is not kind]
     if wrong:

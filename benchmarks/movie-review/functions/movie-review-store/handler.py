@@ -1,4 +1,4 @@
-"""The Redis of movie-review: started and filled with this function. No task of the workflow."""
+"""Starts and fills the Redis of movie-review at import. Not a task of the workflow."""
 
 from .dataset import PREFIX, VERSION, commands
 from .server import serve
@@ -7,5 +7,5 @@ STORE = serve(PREFIX, VERSION, commands)
 
 
 def handle(req: str) -> str:
-    """Answer where the store is, or why there is none."""
+    """Return the store's URL, or why it is missing."""
     return STORE

@@ -1,4 +1,4 @@
-"""Puts the review together from its parts; computes alone."""
+"""Assembles the review from its parts; only computes."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ def compose(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def handle(req: str) -> str:
-    """Answer the review, with a checksum of it, that those who store it can check."""
+    """Return the review with a checksum, which the storing functions can verify."""
     review = compose(json.loads(req))
     checksum = hashlib.sha256(json.dumps(review).encode()).hexdigest()
     return json.dumps(review | {"checksum": checksum})

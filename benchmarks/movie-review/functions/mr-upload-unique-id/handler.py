@@ -1,4 +1,4 @@
-"""Gives the review an id that sorts by time; computes alone. A python3-http function."""
+"""Makes an id for the review that sorts by time; only computes. A python3-http function."""
 
 import json
 from typing import Any
@@ -8,12 +8,12 @@ RANDOM_BITS = 22
 
 
 def unique_id(timestamp_ms: int, req_id: str) -> int:
-    """Return milliseconds since the epoch above bits of the request's id, which make it unique."""
+    """Return the milliseconds since the epoch, followed by low bits of the request's id."""
     return (timestamp_ms - EPOCH_MS) << RANDOM_BITS | int(req_id, 16) % (1 << RANDOM_BITS)
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer the review's id, with what the request says of the review itself."""
+    """Return the review's id, and the request's id and time."""
     request = json.loads(event.body)
     timestamp_ms = request["timestamp_ms"]
     return {

@@ -1,4 +1,4 @@
-"""Stores the review, lists it with each actor of the movie, one by one, and reads it back."""
+"""Stores the review, adds it to each actor's list in turn, and reads it back."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ PREFIX = "movie-review:"
 
 
 def handle(req: str) -> str:
-    """Answer the actors whose lists have the review now, and what was read back."""
+    """Return the actors whose lists now have the review, and a digest of the stored review."""
     review = json.loads(req)
     key = f"{PREFIX}recent:review:{review['review_id']}"
     STORE.set(key, req, ex=EXPIRE_S)
@@ -18,7 +18,7 @@ def handle(req: str) -> str:
     for actor in actors:
         index = f"{PREFIX}recent:actor-reviews:{actor}"
         remember(STORE, index, str(review["review_id"]), review["timestamp_ms"])
-    while (stored := STORE.get(key)) is None:  # a store that was replaced begins empty
+    while (stored := STORE.get(key)) is None:  # a restarted store is empty
         STORE.set(key, req, ex=EXPIRE_S)
     return json.dumps(
         {

@@ -1,4 +1,4 @@
-"""Finds the movie that is reviewed: one round trip."""
+"""Finds the reviewed movie: one round trip."""
 
 import json
 
@@ -8,7 +8,7 @@ STORE = open_store()
 
 
 def handle(req: str) -> str:
-    """Answer the movie and its rating; an unknown one fails."""
+    """Return the movie and its rating; raises ValueError for an unknown movie."""
     request = json.loads(req)
     ident = STORE.hget("movie-review:movie-ids", request["title"])
     if ident is None:

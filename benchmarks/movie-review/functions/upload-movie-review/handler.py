@@ -1,4 +1,4 @@
-"""Lists the review with its movie and reads the latest ones for the movie's mean rating."""
+"""Adds the review to its movie's list and reads the latest reviews for the mean rating."""
 
 import json
 
@@ -10,7 +10,7 @@ LATEST = 9
 
 
 def handle(req: str) -> str:
-    """Answer the mean rating of the new review and the latest older ones, a round trip each."""
+    """Return the mean rating of the new and the latest older reviews, a round trip each."""
     review = json.loads(req)
     movie = review["movie_id"]
     index = f"{PREFIX}recent:movie-reviews:{movie}"

@@ -1,4 +1,4 @@
-"""Finds who reviews: the id behind the name, then the user; two round trips."""
+"""Finds the reviewer: first the id of the name, then the user; two round trips."""
 
 import json
 
@@ -9,7 +9,7 @@ PREFIX = "movie-review:"
 
 
 def handle(req: str) -> str:
-    """Answer the user; an unknown one fails."""
+    """Return the user; raises ValueError for an unknown user."""
     name = json.loads(req)["username"]
     ident = STORE.hget(f"{PREFIX}user-ids", name)
     if ident is None:

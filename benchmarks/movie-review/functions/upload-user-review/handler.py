@@ -1,4 +1,4 @@
-"""Lists the review with its author and reads the page that it stands on."""
+"""Adds the review to its author's list and reads the first page of the list."""
 
 import json
 
@@ -10,7 +10,7 @@ PAGE = 10
 
 
 def handle(req: str) -> str:
-    """Answer the page: the new review, then the author's older ones, a round trip each."""
+    """Return the page: the new review, then the author's older reviews, a round trip each."""
     review = json.loads(req)
     user = review["user_id"]
     index = f"{PREFIX}recent:user-reviews:{user}"

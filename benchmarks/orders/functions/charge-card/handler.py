@@ -6,11 +6,11 @@ import json
 import time
 
 KEY = b"the shop's key"
-ANSWER_MS = 25  # that the bank takes: it stands for another machine, so the function sleeps
+ANSWER_MS = 25  # of the bank: it stands for another machine, so the function sleeps
 
 
 def handle(req: str) -> str:
-    """Answer what was paid, by the card's last digits, with the bank's reference."""
+    """Return the paid amount, the card's last digits and the bank's reference."""
     payment = json.loads(req)
     signature = hmac.new(KEY, req.encode(), hashlib.sha256).hexdigest()
     time.sleep(ANSWER_MS / 1000)

@@ -7,20 +7,20 @@ MOST_OF_AN_ARTICLE = 500
 
 
 def is_article(number: str) -> bool:
-    """Tell whether it is a GTIN-13, whose digits weighed 1 and 3 in turn add up to tens."""
+    """Tell whether `number` is a GTIN-13: its digits times 1 and 3 in turn add up to tens."""
     digits = [int(digit) for digit in number if digit.isdecimal()]
     return len(number) == len(digits) == 13 and (sum(digits[::2]) + 3 * sum(digits[1::2])) % 10 == 0
 
 
 def is_card(number: str) -> bool:
-    """Tell whether a card can have the number: Luhn's sum (ISO/IEC 7812-1)."""
+    """Tell whether `number` has a valid Luhn checksum (ISO/IEC 7812-1)."""
     digits = [int(digit) for digit in number if digit.isdecimal()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return len(number) == len(digits) >= 12 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
 def check_line(line: dict[str, Any]) -> int:
-    """Return what a line costs in cents; raises ValueError where it cannot be delivered."""
+    """Return the price of a line in cents; raises ValueError if it cannot be delivered."""
     if not is_article(line["article"]):
         raise ValueError(f"{line['article']} is no article")
     if not 1 <= line["quantity"] <= MOST_OF_AN_ARTICLE:
@@ -30,7 +30,7 @@ def check_line(line: dict[str, Any]) -> int:
 
 
 def handle(req: str) -> str:
-    """Answer what the order costs, `cents`; raises ValueError where something is wrong with it."""
+    """Return the price of the order in `cents`; raises ValueError if the order is wrong."""
     order = json.loads(req)
     if not is_card(order["card"]):
         raise ValueError("the card's number is wrong")

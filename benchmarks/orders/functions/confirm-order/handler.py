@@ -4,7 +4,7 @@ import json
 
 
 def handle(req: str) -> str:
-    """Answer what was paid, and where each line's cartons come from."""
+    """Return the payment, and each line's reservation, warehouse and cartons."""
     order = json.loads(req)
     lines = [
         {"reservation": stock["reservation"], "warehouse": stock["warehouse"]}

@@ -1,13 +1,13 @@
-"""Finds the cheapest cartons that hold what a line orders."""
+"""Finds the cheapest cartons for the volume of a line."""
 
 import json
 
-#: What each carton holds, in cl, and what it and its shipping cost, in cents.
+#: Volume of each carton in cl, and its price with shipping in cents.
 CARTONS = ((250, 189), (600, 249), (1150, 329), (2100, 449), (3800, 649), (5900, 899))
 
 
 def cheapest(volume: int) -> list[int]:
-    """Return how many of each carton hold so many cl for the least (unbounded knapsack)."""
+    """Return the cheapest numbers of cartons for `volume` cl (unbounded knapsack)."""
     costs, last = [0] * (volume + 1), [0] * (volume + 1)
     for size in range(1, volume + 1):
         costs[size], last[size] = min(
@@ -21,7 +21,7 @@ def cheapest(volume: int) -> list[int]:
 
 
 def handle(req: str) -> str:
-    """Answer the line's `cartons`, by their sizes, and what they cost."""
+    """Return the line's `cartons`, by size, and their price with shipping."""
     line = json.loads(req)["line"]
     counts = cheapest(line["quantity"] * line["cl"])
     cost = sum(count * cost for count, (_, cost) in zip(counts, CARTONS, strict=True))

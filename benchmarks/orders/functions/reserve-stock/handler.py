@@ -1,4 +1,4 @@
-"""Reserves what a line orders in the nearest warehouse. A python3-http function."""
+"""Reserves the article of a line in a warehouse. A python3-http function."""
 
 import json
 import time
@@ -6,11 +6,11 @@ import zlib
 from typing import Any
 
 WAREHOUSES = ("east", "north", "south", "west")
-ANSWER_MS = 12  # that a warehouse takes: it stands for another machine, so the function sleeps
+ANSWER_MS = 12  # of a warehouse: it stands for another machine, so the function sleeps
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer the warehouse that has the article, and the number of the reservation."""
+    """Return the warehouse of the article, and the number of the reservation."""
     request = json.loads(event.body)
     time.sleep(ANSWER_MS / 1000)
     article = request["line"]["article"]

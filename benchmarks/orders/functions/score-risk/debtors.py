@@ -1,4 +1,4 @@
-"""Names of buyers who did not pay; they are made up."""
+"""Invented names of buyers who did not pay."""
 
 DEBTORS = (
     "Anan Quinyan",

@@ -1,4 +1,4 @@
-"""Says how risky a large order is: compares its buyer with those who did not pay."""
+"""Scores the risk of a large order: compares its buyer with known debtors."""
 
 import json
 
@@ -6,7 +6,7 @@ from .debtors import DEBTORS
 
 
 def distance(one: str, other: str) -> int:
-    """Return how many letters differ, are missing or too many (Levenshtein 1966)."""
+    """Return the edit distance of two names (Levenshtein 1966)."""
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         corner, row[0] = row[0], i
@@ -16,13 +16,13 @@ def distance(one: str, other: str) -> int:
 
 
 def likeness(buyer: str, debtor: str) -> int:
-    """Return 100 for the same name, whatever the order of its words, and 0 for another one."""
+    """Return the likeness of two names, 0 to 100; the order of their words does not count."""
     names = [" ".join(sorted(name.lower().split())) for name in (buyer, debtor)]
     return 100 - 100 * distance(*names) // max(map(len, names))
 
 
 def handle(req: str) -> str:
-    """Answer a `score` of 0 to 100, and in `Cause` why it is that."""
+    """Return a `score` of 0 to 100, and its reason as `Cause`."""
     request = json.loads(req)
     score, debtor = max((likeness(request["buyer"], debtor), debtor) for debtor in DEBTORS)
     return json.dumps({"score": score, "Cause": f"the buyer may be {debtor}"})

@@ -1,4 +1,4 @@
-"""Finds the value of a field in memory."""
+"""Looks up the value of a station's quantity in memory."""
 
 import json
 
@@ -11,6 +11,6 @@ VALUES = {
 
 
 def handle(req: str) -> str:
-    """Answer the field with its `value`."""
+    """Return the station and the quantity with their `value`."""
     asked = json.loads(req)
     return json.dumps(asked | {"value": VALUES[asked["station"], asked["quantity"]]})

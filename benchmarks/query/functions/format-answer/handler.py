@@ -1,11 +1,11 @@
-"""Makes a sentence of a value."""
+"""Formats a value as a sentence."""
 
 import json
 from typing import Any
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer the sentence."""
+    """Return the sentence."""
     found = json.loads(event.body)
     text = f"Quantity {found['quantity']} at station {found['station']} is {found['value']}."
     return {"statusCode": 200, "body": json.dumps(text)}

@@ -1,4 +1,4 @@
-"""Reads what a question asks for."""
+"""Parses a question."""
 
 import json
 import re
@@ -7,7 +7,7 @@ QUESTION = re.compile(r"quantity (\d+) at station (\d+)")
 
 
 def handle(req: str) -> str:
-    """Answer the station and the quantity; ValueError where the question names none."""
+    """Return the station and the quantity; raises ValueError if the question lacks them."""
     found = QUESTION.search(json.loads(req))
     if found is None:
         raise ValueError("a question names a quantity and a station")

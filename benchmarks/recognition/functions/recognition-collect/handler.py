@@ -1,10 +1,10 @@
-"""Puts together what was read on the sheets, and says of how many pictures one is not sure."""
+"""Joins the digits of the sheets, and counts the doubtful digits."""
 
 import json
 
 
 def handle(req: str) -> str:
-    """Answer all `digits`, the `doubtful` ones by their places in them, and how many these are."""
+    """Return all `digits`, cells of `doubtful` digits by place, and their number `unsure`."""
     request = json.loads(req)
     doubtful, before = {}, 0
     for digits, found in zip(request["digits"], request["doubtful"], strict=True):

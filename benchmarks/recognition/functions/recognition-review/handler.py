@@ -1,4 +1,4 @@
-"""Reads doubtful digits anew, by the three nearest of those that are known."""
+"""Reads doubtful digits again, by the three nearest neighbours among known digits."""
 
 import json
 
@@ -10,7 +10,7 @@ MODEL = KNeighborsClassifier(3).fit(DATA.data / 16, DATA.target)
 
 
 def handle(req: str) -> str:
-    """Answer the `digits` with the `doubtful` ones as this finds them."""
+    """Return the `digits` with the `doubtful` digits replaced."""
     request = json.loads(req)
     digits = list(request["digits"])
     cells = [[value / 255 for value in each] for each in request["doubtful"].values()]

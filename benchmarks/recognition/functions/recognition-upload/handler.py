@@ -1,4 +1,4 @@
-"""Makes pictures of handwritten digits, those that scikit-learn ships, and sheets of them."""
+"""Makes sheets of pictures of handwritten digits, from scikit-learn's data set."""
 
 import json
 from base64 import b64encode
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-CELL = 8  # pixels of a picture, 64 x 64, to one of a digit, 8 x 8
+CELL = 8  # a pixel of a digit (8 x 8) is 8 x 8 pixels of a picture (64 x 64)
 DIGITS = load_digits().images / 16
 
 
 def pictures(count: int, noise: int) -> np.ndarray:
-    """Return `count` grey pictures, one a row; what each cell is lighter or darker by is noise."""
+    """Return `count` grey pictures; each cell is lighter or darker by at most `noise`."""
     random = np.random.Generator(np.random.PCG64(count))
     digits = DIGITS[random.integers(len(DIGITS), size=count)] * 255
     cells = digits + random.integers(-noise, noise + 1, size=digits.shape)
@@ -20,7 +20,7 @@ def pictures(count: int, noise: int) -> np.ndarray:
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer so many `megabytes` of pictures in `parts` many `sheets`, in base64."""
+    """Return `megabytes` of pictures on `parts` `sheets`, in base64."""
     request = json.loads(event.body)
     count = round(request["megabytes"] * 1e6 / (CELL * CELL * DIGITS[0].size))
     sheets = np.array_split(pictures(count, request["noise"]), request["parts"])

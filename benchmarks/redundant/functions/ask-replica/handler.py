@@ -1,4 +1,4 @@
-"""A replica, which takes as long as the question says."""
+"""A replica, which sleeps for the delay in the question."""
 
 import json
 import time
@@ -6,7 +6,7 @@ import zlib
 
 
 def handle(req: str) -> str:
-    """Answer in how many documents each word is."""
+    """Return the number of documents with each word."""
     asked = json.loads(req)
     time.sleep(asked["delay_ms"] / 1000)
     return json.dumps({word: zlib.crc32(word.encode()) % 1000 for word in asked["words"]})

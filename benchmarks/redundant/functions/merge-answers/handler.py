@@ -1,11 +1,11 @@
-"""Merges what two replicas have answered."""
+"""Merges the answers of the replicas."""
 
 import json
 from typing import Any
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer the most that one of them has said of each word."""
+    """Return the largest count of each word."""
     merged: dict[str, int] = {}
     for answer in json.loads(event.body):
         for word, count in answer.items():

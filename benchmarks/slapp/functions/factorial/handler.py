@@ -15,9 +15,9 @@ def factorial(n: int) -> int:
 
 
 def handle(req: str) -> str:
-    """Compute `sizes.factorial.n`! and answer its length and its residue by a prime."""
+    """Compute `sizes.factorial.n`!; return its length in bits and its residue by a prime."""
     request = json.loads(req)
-    # After several tasks the input is the list of their outputs, which hand the sizes on.
+    # After several tasks the input is the list of their outputs, which contain the sizes.
     sizes = (request[0] if isinstance(request, list) else request).get("sizes", {})
     n = sizes.get("factorial", {}).get("n", 9000)
     product = factorial(n)

@@ -12,7 +12,7 @@ def fibonacci(n: int) -> int:
 def handle(req: str) -> str:
     """Compute the Fibonacci number `sizes.fibonacci.n`."""
     request = json.loads(req)
-    # After several tasks the input is the list of their outputs, which hand the sizes on.
+    # After several tasks the input is the list of their outputs, which contain the sizes.
     sizes = (request[0] if isinstance(request, list) else request).get("sizes", {})
     n = sizes.get("fibonacci", {}).get("n", 25)
     return json.dumps(

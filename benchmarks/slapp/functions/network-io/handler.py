@@ -21,7 +21,7 @@ def fetch_all(keys: list[str], size: int) -> list[bytes]:
 
     Raises:
         RuntimeError: the peer answered with another status than 200.
-        OSError: it cannot be reached.
+        OSError: the peer cannot be reached.
     """
     url = urlsplit(peer_url())
     connect = HTTPSConnection if url.scheme == "https" else HTTPConnection
@@ -41,9 +41,9 @@ def fetch_all(keys: list[str], size: int) -> list[bytes]:
 
 
 def handle(req: str) -> str:
-    """Fetch `sizes.network-io.requests` texts of `.bytes` bytes; which ones the input decides."""
+    """Fetch `sizes.network-io.requests` texts of `.bytes` bytes; the input decides which texts."""
     request = json.loads(req)
-    # In stage 2 the input is the list of stage 1's outputs, which hand the sizes on.
+    # In stage 2 the input is the list of stage 1's outputs, which contain the sizes.
     sizes = (request[0] if isinstance(request, list) else request).get("sizes", {})
     size = sizes.get("network-io", {})
     seed = hashlib.sha256(req.encode()).hexdigest()

@@ -27,7 +27,7 @@ def pi_digits(digits: int) -> int:
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Compute `sizes.pi.digits` digits and answer 20 of them, at a place the input decides."""
+    """Compute `sizes.pi.digits` digits; return 20 of them, from a place that the input decides."""
     sizes = json.loads(event.body)[0].get("sizes", {})
     digits = sizes.get("pi", {}).get("digits", 4500)
     seed = int.from_bytes(hashlib.sha256(event.body).digest()[:8], "big")

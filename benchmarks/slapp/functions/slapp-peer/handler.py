@@ -1,4 +1,4 @@
-"""The server at the other end of network-io: answers text after a moment. No task."""
+"""The server that network-io calls: returns text after a delay. Not a task."""
 
 import hashlib
 import json
@@ -7,10 +7,10 @@ import time
 
 
 def handle(req: str) -> str:
-    """Answer `{"key", "bytes"}` with that many bytes of text made from the key.
+    """Return `bytes` bytes of text derived from the `key`, after PEER_DELAY_MS (default 16).
 
-    Waits PEER_DELAY_MS (16) first. It stands for another machine, so nearly all of the time has to
-    be this wait: what it computes, it computes on the cores of the functions that are measured.
+    The peer stands for another machine, so it must do little but wait: its computing uses the cores
+    of the measured functions.
     """
     time.sleep(float(os.environ.get("PEER_DELAY_MS", "16")) / 1000)
     request = json.loads(req)

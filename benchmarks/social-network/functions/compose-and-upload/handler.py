@@ -1,4 +1,4 @@
-"""Puts the post together from its parts; computes alone."""
+"""Assembles the post from its parts; only computes."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ def compose(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def handle(req: str) -> str:
-    """Answer the post, with a checksum of it, that those who store it can check."""
+    """Return the post with a checksum, which the storing functions can verify."""
     post = compose(json.loads(req))
     checksum = hashlib.sha256(json.dumps(post).encode()).hexdigest()
     return json.dumps(post | {"checksum": checksum})

@@ -1,4 +1,4 @@
-"""Stores the post and what it refers to, one round trip each, and reads the post back."""
+"""Stores the post, its links, media and mentions, one round trip each, and reads it back."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ PREFIX = "social-network:recent:"
 
 
 def handle(req: str) -> str:
-    """Write post, links, media and mentions; answer how many, and what was read back."""
+    """Write post, links, media and mentions; return their numbers and a digest of the post."""
     post = json.loads(req)
     key = f"{PREFIX}post:{post['post_id']}"
     STORE.set(key, req, ex=EXPIRE_S)
@@ -21,7 +21,7 @@ def handle(req: str) -> str:
     for user in post["user_mentions"]:
         index = f"{PREFIX}mentions-of:{user['user_id']}"
         remember(STORE, index, str(post["post_id"]), post["timestamp_ms"])
-    while (stored := STORE.get(key)) is None:  # a store that was replaced begins empty
+    while (stored := STORE.get(key)) is None:  # a restarted store is empty
         STORE.set(key, req, ex=EXPIRE_S)
     return json.dumps(
         {

@@ -1,4 +1,4 @@
-"""Finds the user who posts: one round trip."""
+"""Finds the post's creator: one round trip."""
 
 import json
 
@@ -8,7 +8,7 @@ STORE = open_store()
 
 
 def handle(req: str) -> str:
-    """Answer the creator of the post; an unknown one fails."""
+    """Return the creator of the post; raises ValueError for an unknown user."""
     name = json.loads(req)["username"]
     user = STORE.hgetall(f"social-network:user:{name}")
     if not user:

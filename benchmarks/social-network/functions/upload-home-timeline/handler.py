@@ -1,4 +1,4 @@
-"""Puts the post into the home timelines of all who should see it, one round trip each."""
+"""Adds the post to the home timelines of all its readers, one round trip each."""
 
 import json
 
@@ -9,7 +9,7 @@ PREFIX = "social-network:"
 
 
 def handle(req: str) -> str:
-    """Answer whose timelines have the post now: the creator's followers and those mentioned."""
+    """Return the readers: the creator's followers and the mentioned users."""
     post = json.loads(req)
     followers = STORE.lrange(f"{PREFIX}followers:{post['creator']['user_id']}", 0, -1)
     mentioned = [user["user_id"] for user in post["user_mentions"]]

@@ -1,4 +1,4 @@
-"""Says where the media of the post will be found; computes alone."""
+"""Makes the paths of the post's media; only computes."""
 
 import json
 
@@ -6,7 +6,7 @@ FOLDERS = {"jpg": "image", "png": "image", "gif": "image", "mp4": "video"}
 
 
 def handle(req: str) -> str:
-    """Answer id, type and path of every medium; an unknown type fails."""
+    """Return id, type and path of every medium; raises ValueError for an unknown type."""
     media = json.loads(req)["media"]
     unknown = sorted({medium["type"] for medium in media} - set(FOLDERS))
     if unknown:

@@ -1,4 +1,4 @@
-"""Shortens the links of the text and makes it safe to show; computes alone."""
+"""Shortens the links of the text and makes it safe to show; only computes."""
 
 import hashlib
 import html
@@ -12,7 +12,7 @@ CODE_LENGTH = 10
 
 
 def shorten(link: str) -> str:
-    """Return the short form of a link: always the same one, made from the link."""
+    """Return the short form of a link, derived from the link by a hash."""
     number = int.from_bytes(hashlib.sha256(link.encode()).digest(), "big")
     code = ""
     for _ in range(CODE_LENGTH):
@@ -22,7 +22,7 @@ def shorten(link: str) -> str:
 
 
 def handle(req: str) -> str:
-    """Answer the text, escaped for HTML and with short links, and what each link stands for."""
+    """Return the text, escaped for HTML and with short links, and the targets of the links."""
     text = json.loads(req)["text"]
     links = {link: shorten(link) for link in dict.fromkeys(LINK.findall(text))}
     parts = [links.get(part) or html.escape(part) for part in re.split(f"({LINK.pattern})", text)]

@@ -1,4 +1,4 @@
-"""Finds the users whom the text mentions: one round trip for all of them."""
+"""Finds the users that the text mentions: one round trip for all users."""
 
 import json
 import re
@@ -10,7 +10,7 @@ MENTION = re.compile(r"(?<!\w)@(\w+)")
 
 
 def handle(req: str) -> str:
-    """Answer the users mentioned, each once, in the order of the text; unknown ones are none."""
+    """Return the mentioned users, each once, in the order of the text, without unknown users."""
     names = list(dict.fromkeys(MENTION.findall(json.loads(req)["text"])))
     idents = STORE.hmget("social-network:ids", names) if names else []
     found = [

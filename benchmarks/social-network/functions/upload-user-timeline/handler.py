@@ -1,4 +1,4 @@
-"""Puts the post into its creator's own timeline and reads the page that it stands on."""
+"""Adds the post to its creator's timeline and reads the first page of the timeline."""
 
 import json
 
@@ -10,7 +10,7 @@ PAGE = 10
 
 
 def handle(req: str) -> str:
-    """Answer the timeline's first page: the new post, then the older ones, a round trip each."""
+    """Return the first page: the new post, then older posts, a round trip each."""
     post = json.loads(req)
     user = post["creator"]["user_id"]
     index = f"{PREFIX}recent:user-timeline:{user}"

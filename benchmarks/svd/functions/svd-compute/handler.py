@@ -1,4 +1,4 @@
-"""Reduces a block of rows to what the whole matrix's singular values need of it."""
+"""Reduces a block of rows to the factor that determines the matrix's singular values."""
 
 import json
 from base64 import b64decode, b64encode
@@ -9,9 +9,9 @@ COLUMNS = 64
 
 
 def handle(req: str) -> str:
-    """Answer the `factor` S V' of the `block` U S V', doubles in base64.
+    """Return the `factor` S V' of the `block` U S V', doubles in base64.
 
-    U has orthonormal columns, so that what it is left out of has the same singular values.
+    U has orthonormal columns, so the matrix without U has the same singular values.
     """
     block = np.frombuffer(b64decode(json.loads(req)["block"])).reshape(-1, COLUMNS)
     _, values, right = np.linalg.svd(block, full_matrices=False)

@@ -1,4 +1,4 @@
-"""Takes the singular values of a matrix from the factors of its blocks of rows."""
+"""Computes the singular values of a matrix from the factors of its blocks of rows."""
 
 import json
 from base64 import b64decode
@@ -9,9 +9,9 @@ COLUMNS = 64
 
 
 def handle(req: str) -> str:
-    """Answer the `singular_values`, in 6 digits: further ones vary with the number of threads.
+    """Return the `singular_values` in 6 digits: further digits vary with the number of threads.
 
-    In a plain DAG it gets the list of what was answered for the blocks.
+    In a plain DAG the input is the list of the outputs for the blocks.
     """
     given = json.loads(req)
     found = [block["factor"] for block in given] if isinstance(given, list) else given["factors"]

@@ -1,4 +1,4 @@
-"""Makes a tall matrix of the size that is asked for, and cuts it into blocks of rows."""
+"""Makes a tall matrix of the requested size, and cuts it into blocks of rows."""
 
 import json
 from base64 import b64encode
@@ -8,28 +8,28 @@ import numpy as np
 
 try:
     from chiron_io import emit
-except ImportError:  # an ordinary function gives all of its output at the end
+except ImportError:  # an ordinary function returns all of its output at the end
 
     def emit(name: str, value: str) -> None:
-        """Do nothing: nobody takes it."""
+        """Do nothing: there is no consumer."""
 
 
 COLUMNS, RANK = 64, 16
-NOISE = 1e-3  # beside what is of rank RANK
+NOISE = 1e-3  # beside the matrix of rank RANK
 
 
 def matrix(rows: int) -> np.ndarray:
-    """Return a matrix of shape (rows, COLUMNS), of nearly the rank RANK: always the same one."""
+    """Return the matrix of shape (rows, COLUMNS), of nearly the rank RANK: always the same."""
     random = np.random.Generator(np.random.PCG64(rows))
     low = random.standard_normal((rows, RANK)) @ random.standard_normal((RANK, COLUMNS))
     return low + NOISE * random.standard_normal((rows, COLUMNS))
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer a matrix of so many `megabytes` in `parts` many `blocks`: doubles in base64.
+    """Return a matrix of `megabytes` in `parts` `blocks`: doubles in base64.
 
-    Each is emitted as soon as it is written: the first as `block-0`, with what the function that
-    reduces it takes.
+    Each block is emitted as soon as it is encoded: the first as `block-0`, in the form of
+    svd-compute's input.
     """
     request = json.loads(event.body)
     rows = round(request["megabytes"] * 1e6 / (8 * COLUMNS))

@@ -5,5 +5,5 @@ from collections import Counter
 
 
 def handle(req: str) -> str:
-    """Answer how often each word comes in the `file`."""
+    """Return the count of each word in the `file`."""
     return json.dumps({"counts": Counter(json.loads(req)["file"].split())})

@@ -1,13 +1,13 @@
-"""Adds up what was counted in the parts."""
+"""Adds up the counts of the parts."""
 
 import json
 from collections import Counter
 
 
 def handle(req: str) -> str:
-    """Answer how often each word comes in all parts, the most frequent words first.
+    """Return the count of each word in all parts, the most frequent words first.
 
-    In a plain DAG it gets the list of what was answered for the parts.
+    In a plain DAG the input is the list of the outputs for the parts.
     """
     given = json.loads(req)
     total: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Makes a text of the size that is asked for, and cuts it into parts between words."""
+"""Makes a text of the requested size, and cuts it into parts between words."""
 
 import json
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from typing import Any
 
 try:
     from chiron_io import emit
-except ImportError:  # an ordinary function gives all of its output at the end
+except ImportError:  # an ordinary function returns all of its output at the end
 
     def emit(name: str, value: str) -> None:
-        """Do nothing: nobody takes it."""
+        """Do nothing: there is no consumer."""
 
 
 WORDS, PAGES, PAGE_WORDS = 5000, 256, 800
@@ -19,7 +19,7 @@ LETTERS = "etaoinshrdlu"
 
 
 def pages() -> list[str]:
-    """Return pages of text; how often a word comes is as Zipf has it: by one over its rank."""
+    """Return pages of text; word frequencies follow Zipf's law, one over the rank."""
     random = Random(WORDS)  # noqa: S311 - a text that can be made again, not a secret
     words = ["".join(random.choices(LETTERS, k=random.randint(2, 10))) for _ in range(WORDS)]
     weights = list(accumulate(1 / rank for rank in range(1, WORDS + 1)))
@@ -32,14 +32,14 @@ BOOK = pages()
 
 
 def text_of(size: int) -> str:
-    """Return `size` characters of pages at random: always the same ones."""
+    """Return `size` characters of random pages: always the same text."""
     random = Random(size)  # noqa: S311 - as above
     count = size // min(map(len, BOOK)) + 1
     return " ".join(random.choices(BOOK, k=count))[:size]
 
 
 def cut(text: str, parts: int) -> Iterator[str]:
-    """Return `text` in so many parts of about one size, cut at spaces."""
+    """Yield `text` in `parts` parts of about equal size, cut at spaces."""
     start = 0
     for number in range(1, parts + 1):
         end = len(text) if number == parts else text.find(" ", len(text) * number // parts)
@@ -48,10 +48,10 @@ def cut(text: str, parts: int) -> Iterator[str]:
 
 
 def handle(event: Any, context: Any) -> dict[str, Any]:
-    """Answer a text of so many `megabytes` (millions of characters) as `parts` many `files`.
+    """Return a text of `megabytes` (millions of characters) as `parts` `files`.
 
-    Each is emitted as soon as it is cut: the first as `file-0`, with what the function that counts
-    its words takes.
+    Each file is emitted as soon as it is cut: the first as `file-0`, in the form of
+    wordcount-count's input.
     """
     request = json.loads(event.body)
     files = []

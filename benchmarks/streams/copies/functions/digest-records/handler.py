@@ -1,4 +1,4 @@
-"""Adds up the bytes of a stream, which takes longer than to write them."""
+"""Adds up the bytes of a stream, which takes longer than writing the stream."""
 
 import json
 

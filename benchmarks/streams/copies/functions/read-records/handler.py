@@ -1,4 +1,4 @@
-"""Gives records, a megabyte at a time."""
+"""Yields records, a megabyte at a time."""
 
 import json
 

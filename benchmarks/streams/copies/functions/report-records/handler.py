@@ -1,4 +1,4 @@
-"""Puts together what both have found."""
+"""Joins the number of bytes and their sum."""
 
 import json
 

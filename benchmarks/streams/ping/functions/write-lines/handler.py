@@ -1,4 +1,4 @@
-"""Gives lines of a log, of which a third are of errors."""
+"""Yields lines of a log; a third of the lines are errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Answers what both have found."""
+"""Returns both inputs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Waits for something with what has been computed."""
+"""Sleeps for 20 ms, as for another service, and checks the computed value."""
 
 import json
 import time

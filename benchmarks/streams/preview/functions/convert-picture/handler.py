@@ -1,4 +1,4 @@
-"""Emits a preview after a quarter of its work, and goes on computing."""
+"""Emits a preview after a quarter of its work, and continues to compute."""
 
 import json
 

@@ -1,11 +1,11 @@
-"""Gives a sound as WAVE, second by second."""
+"""Yields a sound as WAVE, second by second."""
 
 import json
 import math
 import struct
 
 RATE = 44100
-#: One channel of 16 bits, of a length that is not known yet.
+#: One channel of 16 bits, of unknown length.
 FORMAT = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16)
 HEADER = b"RIFF\xff\xff\xff\xffWAVE" + FORMAT + b"data\xff\xff\xff\xff"
 

@@ -1,4 +1,4 @@
-"""Says how large a stream is, and its digest."""
+"""Returns the size and the digest of a stream."""
 
 import hashlib
 import json
