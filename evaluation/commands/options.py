@@ -267,7 +267,7 @@ def begin(output: Path) -> Machine:
 
 def command_line() -> str:
     """Return the typed command without its output folder, to be stored with the results."""
-    words = sys.argv[1:]
+    words = [word for word in sys.argv[1:] if not word.startswith("--output=")]
     for flag in ("-o", "--output"):
         if flag in words:
             at = words.index(flag)

@@ -49,7 +49,7 @@ _SECTIONS = {
     "breakdown": (
         "Where the time goes",
         "One traced request of each variant, the one with the median latency. Tracing costs a "
-        "little. Waiting is how long handlers were kept from a core or the GIL, added up; it "
+        "little. Waiting is how long handlers were kept from a core, added up; it "
         "lies within the functions' time.",
     ),
     "slo": (

@@ -95,7 +95,7 @@ def table_of(result: Result) -> Table:
                 "latency: the two differ as requests do",
                 "latency is the sum of the four columns after it; in functions at least one handler"
                 " runs",
-                "waiting: for a core or the GIL, over all handlers; it lies within functions",
+                "waiting: for a core, over all handlers; it lies within functions",
             )
             title = "where the time of a request goes, ms"
             return replace(_table(title, result.rows, _BREAKDOWN), notes=notes, keys=2)
