@@ -425,13 +425,16 @@ def test_without_redis_a_durable_wrap_says_so_and_ends(store, wrap_image, run_to
 def test_the_end_of_the_keepers_thread_ends_the_wrap_and_nothing_is_lost(
     begin, tmp_path, eventually
 ):
-    raises = """
-        import ctypes, threading
+    answered = tmp_path / "answered"
+    raises = f"""
+        import ctypes, threading, time
         from pathlib import Path
 
         def handle(req):
             if not Path("raised").exists():
                 Path("raised").touch()
+                while not Path({str(answered)!r}).exists():
+                    time.sleep(0.01)
                 durable = next(each for each in threading.enumerate() if each.name == "durable")
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(durable.ident), ctypes.py_object(ZeroDivisionError)
@@ -441,6 +444,7 @@ def test_the_end_of_the_keepers_thread_ends_the_wrap_and_nothing_is_lost(
     """
     server = begin({"trigger": "by-batch-size", "size": 1}, raises)
     assert server.request(body="[1]").status == 202
+    answered.touch()
     assert server.process.wait(60) == 1
     said = server.log.read_text()
     assert "ZeroDivisionError" in said and "the thread durable has ended" in said
