@@ -1,7 +1,7 @@
 """The functions' client of the store: Redis over connections that stay open.
 
-REDIS_URL is `redis://...`, or `function:NAME` for the Redis that the supporting function NAME of
-the same gateway started on this machine (server.py). Each round trip to that Redis is delayed by
+REDIS_URL is `redis://...` or `function:NAME`. The supporting function NAME of the same gateway
+starts that Redis on this machine (server.py). Each round trip to it is then delayed by
 STORE_DELAY_MS (default 0), to imitate another machine.
 """
 
@@ -25,7 +25,7 @@ GATEWAY_URL = "http://gateway.openfaas:8080"  # as functions reach it in a clust
 
 
 def meeting_point(name: str) -> str:
-    """Return the abstract Unix socket on which function `name` announces its address."""
+    """Return the abstract Unix socket of function `name` of this gateway, for its address."""
     gateway = os.environ.get("gateway_url", GATEWAY_URL)  # noqa: SIM112 - OpenFaaS's name
     return f"\0{name}:{urlsplit(gateway).port or 80}"
 
