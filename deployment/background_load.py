@@ -53,7 +53,7 @@ def is_quiet() -> bool:
 
 
 def got_quiet(share: float | None) -> bool:
-    """Whether others, who had `share` of the cores, disturbed then and do not now."""
+    """Return whether other programs, with `share` of the cores, disturbed then and not now."""
     return disturbance(share) is not None and is_quiet()
 
 

@@ -1,8 +1,8 @@
 """Compiles the kernel once and keeps its machine code, which loads without numba.
 
-numba takes half a second to load and seconds to compile. The machine code that comes of it is
-loaded with what numba itself compiles with, llvmlite, in a twentieth of a second. A file holds that
-of one source, one numba and one processor; where none can be written, every process compiles.
+numba loads in half a second and compiles in many. llvmlite, numba's compiler, loads the finished
+machine code in a twentieth of a second. Each file holds the code of one source, one numba and one
+processor. If no file can be written, every process compiles.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from chiron.workflow.errors import ChironError
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _log = logging.getLogger(__name__)
-#: What the machine code comes of, besides the modules of `chiron.predictor.kernel`.
+#: The sources of the machine code besides the modules of `chiron.predictor.kernel`.
 _SOURCES = ("compiling.py", "records.py")
-#: What numba's code around the kernel names for errors, which it does not have, and for the release
-#: of memory, which it does not take. numba defines them, and is not there when the code is loaded.
+#: Functions of numba for errors and for releasing memory. The machine code refers to them and never
+#: calls them; numba is not loaded with it.
 _NEVER_CALLED = ("NRT_MemInfo_call_dtor", "numba_gil_ensure", "numba_gil_release")
 _DIGEST_BYTES = sha256().digest_size
 
 
 def inner(function: Function) -> Function:
-    """`function` compiled as a part of the kernel: called by nothing else, allocating nothing.
+    """Compile `function` as a part of the kernel; it may not allocate, and Python cannot call it.
 
-    Without counting the references to arrays, which the kernel's caller keeps alive, it is five
-    times as fast.
+    The kernel's caller keeps all arrays alive. Without counting references, it is five times as
+    fast.
     """
     import numba
 
@@ -50,7 +50,7 @@ def inner(function: Function) -> Function:
 
 @cache
 def kernel() -> Callable[..., int]:
-    """`chiron.predictor.kernel.simulate` as machine code; arguments are addresses."""
+    """Return `chiron.predictor.kernel.simulate` as machine code; arguments are addresses."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     files = list(_files())
@@ -68,12 +68,12 @@ def kernel() -> Callable[..., int]:
     function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 19)(
         engine.get_function_address("simulate")
     )
-    function.engine = engine  # the code is gone with it
+    function.engine = engine  # the engine owns the code
     return cast(Callable[..., int], function)
 
 
 def _files() -> Iterator[Path]:
-    """Where the machine code may be: beside the source, or where the user keeps such things."""
+    """Yield the places of the machine code: beside the source, then in the user's cache."""
     here = Path(__file__).parent
     key = sha256()
     for part in (llvm.get_host_cpu_name(), _features(), version("numba"), version("llvmlite")):
@@ -87,7 +87,7 @@ def _files() -> Iterator[Path]:
 
 
 def _read(file: Path) -> bytes | None:
-    """The machine code in `file`, if it is whole."""
+    """Return the machine code in `file` if its digest matches, else None."""
     try:
         content = file.read_bytes()
     except OSError:
@@ -97,7 +97,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _keep(code: bytes, files: list[Path]) -> None:
-    """Write `code` to the first of `files` that can be written."""
+    """Write `code` to the first writable one of `files`."""
     for file in files:
         try:
             write_atomically(file, sha256(code).digest() + code)
@@ -107,7 +107,7 @@ def _keep(code: bytes, files: list[Path]) -> None:
 
 
 def _compiled() -> bytes:
-    """The kernel as an object file with one function, ``simulate``."""
+    """Return the kernel as an object file with one function, ``simulate``."""
     import numba
     from numba.core.compiler_lock import global_compiler_lock
 
@@ -127,9 +127,9 @@ def _compiled() -> bytes:
 
 @contextmanager
 def _without_machine_code() -> Iterator[None]:
-    """Let numba link functions only, neither optimised nor as machine code.
+    """Restrict numba to linking in a block: no optimisation, no machine code.
 
-    It would do both with each of them, and again with all that it calls.
+    numba would optimise and emit each function again with every caller.
     """
     from numba.core import config
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen

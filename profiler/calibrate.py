@@ -51,24 +51,23 @@ from chiron.workflow.paths import PathKind
 from chiron.workflow.platform import PathCost, Platform
 
 Progress = Callable[[str], None]
-#: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
+#: Rounds that count, each with one run of every plan, and discarded rounds before them.
 ROUNDS, _WARM_UP = 300, 1
-#: Rounds that there are at least: with fewer it is not known how requests vary.
+#: The fewest rounds: with fewer, the variation of requests is unknown.
 _FEWEST = 5
-#: Requests that tell how long no-ops run.
+#: Requests that time no-ops.
 _TRACED = 50
-#: Plans that are deployed at a time.
+#: Plans deployed at the same time.
 _AT_ONCE = 4
-#: Rounds of the plans of many no-ops that count, of each time that these are deployed.
+#: Rounds that count of plans of many no-ops, for each of their deployments.
 _NUMEROUS_ROUNDS = 14
-#: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
+#: The default paths of objects: directly if wraps can, and through the gateway.
 PATHS: tuple[PathKind, ...] = ("auto", "gateway")
-#: Requests to a plan until it is as warm as where a client asks again and again, and how many of
-#: each round are timed then.
+#: Requests that warm a plan up, and timed requests after them in each round.
 _WARMING, _IN_ROW = 6, 6
-#: The crowd, which differs more from one time to the next, is timed so often in a round.
+#: Requests to the crowd in a round; its times vary more.
 _CROWDS = 4
-#: Every constant is found once more for each of so many parts of the rounds, for its spread.
+#: Each constant is also computed for this many parts of the rounds, for its spread.
 _PARTS = 8
 
 
@@ -76,10 +75,10 @@ _PARTS = 8
 class Effort:
     """How thorough a calibration is.
 
-    No new round is begun when the rounds have taken ``budget_s`` seconds. What objects cost is
-    timed ``object_rounds`` times, and many no-ops are deployed ``numerous_times``. What is not to
-    be relied on is measured once more: when the machine has got quiet, or after ``quiet_s``
-    seconds. With 0 that is only if others disturbed it, and leave the machine alone now.
+    No round begins after ``budget_s`` seconds. Objects are timed ``object_rounds`` times, and many
+    no-ops are deployed ``numerous_times``. An unreliable calibration is repeated once: when the
+    machine is quiet, or after ``quiet_s`` seconds. With 0 it is repeated only if other programs
+    disturbed it and the machine is quiet now.
     """
 
     budget_s: float = 47.0
@@ -88,7 +87,7 @@ class Effort:
     quiet_s: float = 20.0
 
 
-#: As for `chiron calibrate`, and as for a deployment, which waits for it and is measured anyway.
+#: The efforts of `chiron calibrate`, and of a deployment, which waits and is measured anyway.
 THOROUGH, BRIEF = Effort(), Effort(budget_s=8.0, object_rounds=8, numerous_times=1, quiet_s=0.0)
 
 
@@ -102,17 +101,17 @@ def calibrate(
 ) -> Platform:
     """Measure every constant of platform.json on the gateway of `launcher`.
 
-    All plans are run in turn, so that the machine's drift is the same for all of them, and taken at
-    one speed of the machine. The latencies are those that a client sees. What is not to be relied
-    on is measured once more, when the machine is quiet; where it stays so, ``warnings`` says why.
+    All plans run in turn, so the machine's drift is the same for all, and times are converted to
+    one speed of the machine. Latencies are the client's. An unreliable calibration is repeated when
+    the machine is quiet; if it stays unreliable, ``warnings`` has the reasons.
 
     Args:
-        name: what to call the platform; this machine's name where nothing is given.
-        rounds: how often every plan is timed at most.
+        name: the platform's name; default: this machine's.
+        rounds: the most rounds, in each of which every plan is timed.
         effort: how thorough the calibration is.
-        progress: told in a few words what is being done.
+        progress: called with a short description of each step.
 
-    Raises what deploying and invoking raise.
+    Raises the errors of deploying and invoking.
 
     Source: Chiron (SC'23), equations (1)-(4) and Table 2.
     """
@@ -121,7 +120,7 @@ def calibrate(
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         place = NoOps(launcher, write_folder(Path(scratch)), say)
-        # With nothing else there: some gateways have no room for more plans.
+        # Deployed alone: some gateways have no capacity for more plans.
         objects, costs, longer = _large_or_many(place, paths, effort)
         calibration = _Calibration(place, name or machine.node() or "platform", longer, stack)
 
@@ -142,21 +141,21 @@ def calibrate(
 
 @dataclass(frozen=True)
 class NoOps:
-    """Where plans of no-ops run, and who is told of it."""
+    """The place of no-op plans, and the listener to their progress."""
 
     launcher: Launcher
     folder: WorkflowFolder
     say: Progress
 
     def deploy(self, until: ExitStack, *plans: Shape) -> list[Deployment]:
-        """Plans of no-ops, deployed several at a time until the stack is left."""
+        """Deploy plans of no-ops, several at a time, until the stack closes."""
         self.say(f"deploying no-ops: {', '.join(each.name for each in plans)}")
         launch = self.launcher.launch
         launched = [launch(each.workflow, self.folder, each.plan) for each in plans]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             try:
                 return list(pool.map(until.enter_context, launched))
-            except BaseException:  # also Ctrl-C: what is under way ends first, and is removed
+            except BaseException:  # also Ctrl-C: deployments under way end first, and are removed
                 pool.shutdown(cancel_futures=True)
                 raise
 
@@ -164,11 +163,11 @@ class NoOps:
 def _large_or_many(
     place: NoOps, paths: tuple[PathKind, ...], effort: Effort
 ) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost], Longer]:
-    """What objects cost within a wrap, by the names of the constants, and by each path; and how
-    much longer the plans of many no-ops take than a single one.
+    """Return the costs of objects within a wrap (constant -> value) and by each path, and the extra
+    time of plans of many no-ops over a single no-op.
 
-    The latter are deployed several times: while the cores have different speeds, a process that
-    stays on the slower one is compared with one on the faster.
+    The plans are deployed several times: on cores of different speeds, a process on the slower core
+    could be compared with a process on the faster.
     """
     many, across = (bodies(), *numerous()), path_shapes(paths)
     with ExitStack() as several:
@@ -190,7 +189,7 @@ def _large_or_many(
 
 
 class _Timed(NamedTuple):
-    """What an attempt has timed, and the platform by it."""
+    """The times of an attempt, and the platform computed from them."""
 
     platform: Platform
     requests_ms: Mapping[Work, Sequence[float]]
@@ -199,9 +198,9 @@ class _Timed(NamedTuple):
 
 
 class _Calibration:
-    """The plans that stay deployed, which each attempt times.
+    """The deployed plans, which each attempt times.
 
-    `longer` is of the plans of many no-ops, and `stack` is how long the plans are deployed.
+    `longer` is the extra time of plans of many no-ops; `stack` keeps the plans deployed.
     """
 
     def __init__(self, place: NoOps, name: str, longer: Longer, stack: ExitStack) -> None:
@@ -215,7 +214,7 @@ class _Calibration:
         self._check = SelfCheck(alone_in(each["one"]), deployed[1:])
 
     def measured(self, rounds: int, budget_s: float) -> _Timed:
-        """The constants that no-ops show, but for what objects cost."""
+        """Return the constants measured by no-ops, without the costs of objects."""
         looks: list[float | None] = []
         self._place.say("timing no-ops")
         timed, crowds, requests_ms, probes_ms = _rounds(
@@ -236,7 +235,7 @@ class _Calibration:
         return _Timed(found, requests_ms, probes_ms, looks)
 
     def checked(self, timed: _Timed, platform: Platform) -> Platform:
-        """The platform, with how wrong it is, and with its warnings."""
+        """Return the platform with its prediction error and its warnings."""
         wrong = {
             "cpu_probe_ms": round(self._check.cpu_probe_ms, 4),
             "speed_drift": speed_drift(timed.probes_ms),
@@ -264,7 +263,7 @@ class _Calibration:
 def best_of(
     attempt: Callable[[], Platform], say: Progress, quiet_s: float = THOROUGH.quiet_s
 ) -> Platform:
-    """The first platform that is to be relied on; else the better one, with its warnings said."""
+    """Return the first reliable platform, else the better of two, and report its warnings."""
     best = attempt()
     if best.warnings and (quiet_s or got_quiet(best.others)):
         say("this is not to be relied on: measuring once more when the machine is quiet")
@@ -283,12 +282,11 @@ def _rounds(
     pause: Callable[[], None],
     budget_s: float,
 ) -> tuple[list[Round], list[CrowdRound], dict[Work, list[float]], list[float]]:
-    """What was seen of every plan, and of the crowd, in each round; what requests to the first plan
-    took in a row, by what it did; and what the CPU-speed probe typically took in each round, whose
-    median is the speed that what was seen of the plans is for.
+    """Return the measurements of every plan and of the crowd in each round; the times of
+    consecutive requests to the first plan, by its work; and the probe's typical time in each round.
 
-    `pause` is called after each, while nothing runs. No round begins after `budget_s` seconds, but
-    for the fewest that are needed.
+    The median probe time is the speed to which the plans' measurements are converted. `pause` is
+    called after each round. No round begins after `budget_s` seconds, except the fewest rounds.
     """
     stages = {shape.name: shape.workflow.stages for shape in shapes()}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
@@ -324,13 +322,13 @@ def _rounds(
 def _longer(
     plans: Sequence[Shape], deployed: Sequence[Deployment]
 ) -> list[tuple[dict[str, float], CpuSpeed]]:
-    """How much longer `plans`, which are `deployed` first of all, take than the first: rounds."""
+    """Return, for each round, the extra time of `plans` over the first; deploys them first."""
     longer_ms = partial(_longer_ms, list(zip(plans, deployed, strict=False)))
     return [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)][_WARM_UP:]
 
 
 def _longer_ms(plans: Sequence[tuple[Shape, Deployment]]) -> dict[str, float]:
-    """How much longer all but the first one take than that, or than their own single no-op."""
+    """Return the extra time of each plan over the first, or over its own single no-op."""
     first, *others = plans
     first_ms = _warm(first[1], first[0].request).latency_ms
     return {
@@ -341,15 +339,15 @@ def _longer_ms(plans: Sequence[tuple[Shape, Deployment]]) -> dict[str, float]:
 
 
 def _warm(one: Deployment, request: bytes) -> Answer:
-    """The answer to a request that comes right after another."""
+    """Return the answer to a request right after another."""
     one.invoke(request)
     return one.invoke(request)
 
 
 def _in_row(one: Deployment, work: Work) -> list[float]:
-    """What requests take that come right after others, as those do by which a plan is proven.
+    """Return the times of consecutive requests, like those that prove a plan.
 
-    The first ones, of which nothing is in the caches, take a quarter longer.
+    The first requests find cold caches and take a quarter longer.
     """
     for _ in range(_WARMING):
         one.invoke(NOTHING.request)
@@ -357,7 +355,7 @@ def _in_row(one: Deployment, work: Work) -> list[float]:
 
 
 def _seen(name: str, one: Deployment, stages: Sequence[Sequence[str]]) -> Seen:
-    """What one sees of the plan called `name`, whose workflow has these `stages` of tasks."""
+    """Return the measurement of the plan `name`, whose workflow has these `stages` of tasks."""
     brief_ms = median(_in_row(one, NOTHING)) if name in constants.BRIEF else math.nan
     latency_ms = _warm(one, PAUSE.request).latency_ms
     traced = one.invoke(PAUSE.request, trace=True)
@@ -376,7 +374,7 @@ def _seen(name: str, one: Deployment, stages: Sequence[Sequence[str]]) -> Seen:
 
 
 def _begins_ms(answer: Answer) -> tuple[float, ...]:
-    """When each process of the entry wrap began with its first function."""
+    """Return the begin of the first function in each process of the entry wrap."""
     timeline = answer.timeline
     entry = [span for span in timeline.tasks if span.wrap == timeline.tasks[0].wrap]
     return tuple(
@@ -386,7 +384,7 @@ def _begins_ms(answer: Answer) -> tuple[float, ...]:
 
 
 def _interpreter(one: Deployment, stages: Deployment, requests: int) -> Interpreter:
-    """What the GIL costs by the no-op `one`, and how long each of several in a row runs."""
+    """Return the costs of the GIL by the no-op `one`, and the times of consecutive no-ops."""
     traced = [stages.invoke(NOTHING.request, trace=True).timeline for _ in range(requests)]
     noops_ms = [task.duration_ms for timeline in traced for task in timeline.tasks]
     try:

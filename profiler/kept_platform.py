@@ -1,4 +1,4 @@
-"""Platforms that are kept between commands, each until a quick probe of its place disagrees."""
+"""Platforms kept between commands, each until a quick probe of its place disagrees."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
 
 Progress = Callable[[str], None]
-#: How often the probe runs each of its plans with each work.
+#: Runs of each plan with each work by the probe.
 _ROUNDS = 12
 
 
 @dataclass(frozen=True)
 class KeptPlatforms:
-    """The platforms in ``folder``, one file for each place."""
+    """The kept platforms in ``folder``, one file for each place."""
 
     folder: Path
 
     def platform(self, launcher: Launcher, progress: Progress) -> Platform:
-        """The platform of `launcher`'s place: the kept one if it holds, else measured and kept.
+        """Return the platform of `launcher`'s place, at its current speed.
 
-        It is as at the speed that the place has now.
+        A kept platform that does not hold is measured again and kept.
 
-        Raises what `calibrate` does.
+        Raises the errors of `calibrate`.
         """
         kept = self._kept(launcher)
         if kept is not None:
@@ -57,7 +57,7 @@ class KeptPlatforms:
         return measured
 
     def keep(self, platform: Platform, launcher: Launcher, progress: Progress) -> None:
-        """Keep `platform` for the next command at `launcher`'s place, or say why it is not kept."""
+        """Keep `platform` for the next command at `launcher`'s place, or report why not."""
         try:
             write_atomically(self._file(launcher), dump(platform))
         except ChironError:
@@ -68,10 +68,10 @@ class KeptPlatforms:
         try:
             return read_document(Platform, self._file(launcher), "platform")
         except ChironError:
-            return None  # none yet, or of a format before
+            return None  # no platform yet, or an older format
 
     def _file(self, launcher: Launcher) -> Path:
-        """The file of a place, of what runs there, and of the store that its objects go by."""
+        """Return the file for a place, its runtime, and its object store."""
         runs = digest_of(TEMPLATES / WRAP), machine.python_version()
         cpus = str(len(os.sched_getaffinity(0)))
         known = (*runs, cpus, launcher.store.url, *Platform.model_fields)
@@ -81,17 +81,18 @@ class KeptPlatforms:
 def platform_of(
     given: Platform | None, kept: KeptPlatforms | None, launcher: Launcher, progress: Progress
 ) -> Platform:
-    """The `given` platform, or the `kept` one of `launcher`'s place, or what is measured now."""
+    """Return the `given` platform, else the `kept` one of the place, else measure one."""
     if given is not None:
         return given
     return kept.platform(launcher, progress) if kept else calibrate(launcher, progress=progress)
 
 
 def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | None:
-    """Why the platform `kept`, whose predictions of known work are `error` off, does not hold.
+    """Return why the platform `kept` is outdated; None if it holds.
 
-    Only a `quiet` machine is a reason to measure it again: while others keep the cores busy, a
-    new platform is off too, and what is deployed is measured anyway. None where it holds.
+    `error` is the error of its predictions of known work. Only a `quiet` machine is measured again.
+    While other programs use the cores, a new platform is off too, and deployments are measured
+    anyway.
     """
     if is_off(error) and quiet():
         return f"predictions of known work are {error:.0%} off"
@@ -103,15 +104,15 @@ def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | N
 
 
 def is_off(error: float) -> bool:
-    """Whether predictions of known work that are `error` off are not to be relied on."""
+    """Return whether the predictions are unreliable at this error for known work."""
     return error > LARGEST_ERROR
 
 
 def probed(platform: Platform, launcher: Launcher, progress: Progress) -> tuple[Platform, float]:
-    """The platform at the speed of now, and how far off its predictions of known work are.
+    """Return the platform at the current speed, and the error of its predictions of known work.
 
-    That is the median of three plans with each work: one function, two processes and two wraps.
-    Raises what deploying raises.
+    The error is the median over three plans (one function, two processes, two wraps) with each
+    work. Raises the errors of deploying.
     """
     progress("checking the kept platform with a probe")
     plans = [

@@ -1,7 +1,6 @@
 """The plans that calibration deploys: no-op functions as threads, processes and remote wraps.
 
-Two plans of a kind differ in one size only, so that the difference of their latencies is one
-constant.
+Two plans of a kind differ in one size only. So the difference of their latencies is one constant.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
 
-#: The request that has each no-op do nothing.
+#: The request for no-ops that do nothing.
 _NOTHING = b"[[], []]"
 #: Two functions with the same code, which requests can ask for different work.
 FUNCTIONS = ("noop", "noop-second")
@@ -39,23 +38,23 @@ _STACK_FUNCTION = """  {name}:
     image: chiron-{name}:latest
 """
 
-#: Threads, processes, remote wraps and stages of the larger plan of each kind.
+#: Threads, processes, remote wraps and stages in the larger plan of each kind.
 THREADS, PROCESSES, REMOTES, STAGES = 8, 5, 3, 4
-#: Threads, or stages, of the plans whose no-ops do nothing: with fewer, noise would be the slope.
+#: Threads, or stages, of plans of idle no-ops: with fewer, noise would dominate the slope.
 NUMEROUS = 33
-#: Processes that compute at once, each with a core, and the threads of each.
+#: Processes that compute in parallel, each with a core, and the threads of each.
 CROWD_PROCESSES, CROWD_THREADS = 2, 4
 #: The chains of each of two processes.
 CHAINS = 2
-#: The mechanism whose processes are there already: what they are seen to do is not their start.
+#: The mechanism with running processes, so that no start is measured.
 LASTING = next(name for name, mechanism in MECHANISMS.items() if mechanism.lasting)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A workflow of no-ops, the plan that it is deployed as, and the request to do nothing.
+    """A workflow of no-ops, its plan, and the request to do nothing.
 
-    Where it depends on the request how many no-ops there are, ``single`` is the one for one.
+    If the request determines the number of no-ops, ``single`` is the request for one no-op.
     """
 
     name: str
@@ -66,9 +65,9 @@ class Shape:
 
 
 def shapes() -> list[Shape]:
-    """All plans; the first wrap of ``one`` answers the interpreter's constants too.
+    """Return all plans; the first wrap of ``one`` also serves for the interpreter's constants.
 
-    Those of one process have no mechanism at work.
+    Plans of one process use no mechanism.
     """
     return [
         shape("one", [[1]]),
@@ -82,7 +81,7 @@ def shapes() -> list[Shape]:
 
 
 def numerous() -> tuple[Shape, Shape, Shape]:
-    """Many threads beside each other, many stages after each other, many items of a Map."""
+    """Return plans of many parallel threads, many stages, and many items of a Map."""
     return shape("wide", [[NUMEROUS]]), shape("chain", [[1]], stages=NUMEROUS), _map()
 
 
@@ -97,22 +96,22 @@ def _map() -> Shape:
 
 
 def few(mechanism: str) -> str:
-    """The plan of two processes."""
+    """Return the plan of two processes."""
     return f"{mechanism}-few"
 
 
 def many(mechanism: str) -> str:
-    """The plan of `PROCESSES` processes."""
+    """Return the plan of `PROCESSES` processes."""
     return f"{mechanism}-many"
 
 
 def crowd() -> Shape:
-    """Threads that hand their processes' GILs on while others compute on the other cores."""
+    """Return a plan of threads that exchange GILs while all cores compute."""
     return shape("crowd", [[CROWD_THREADS] * CROWD_PROCESSES], LASTING)
 
 
 def chains() -> Shape:
-    """Threads of two processes that go on as soon as what they need is there."""
+    """Return a plan of two processes whose threads continue once their inputs exist."""
     return shape("chains", [[CHAINS] * 2], stages=2)
 
 
@@ -125,8 +124,8 @@ def shape(
 ) -> Shape:
     """Stages of no-ops: ``sizes`` has the number of threads for each process of each wrap.
 
-    Every no-op gets what the one in its place in the stage before has given. Those beside each
-    other, and those after one another, are of one and the other of `FUNCTIONS`.
+    The input of every no-op is the output at its place in the stage before. Neighbours, within a
+    stage and between stages, alternate between the two `FUNCTIONS`.
     """
     workflow_name = f"chiron-calibrate-{_own(os.getpid())}-{name}"
     width = sum(map(sum, sizes))
@@ -163,7 +162,7 @@ def shape(
 def handed_over(
     name: str, sizes: Sequence[Sequence[int]], mechanism: str = DEFAULT_MECHANISM
 ) -> Shape:
-    """Two no-ops, the second of which gets what the first has given, as `shape` has `sizes`."""
+    """Return two no-ops in sequence; the first's output is the second's input; see `shape`."""
     both = shape(name, sizes, mechanism)
     first, second = both.workflow.tasks
     tasks = (first, replace(second, source=first.name))
@@ -172,15 +171,15 @@ def handed_over(
 
 @cache
 def _own(process: int) -> str:
-    """What tells the no-ops of a process from those of others on one gateway."""
+    """Return a name that separates this process's no-ops from others on the gateway."""
     return secrets.token_hex(3)
 
 
 def write_folder(path: Path) -> WorkflowFolder:
-    """A workflow folder at `path` with the no-op functions.
+    """Write a workflow folder at `path` with the no-op functions.
 
-    Its own workflow has them all: one that supports it would be deployed beside each plan, which
-    is one more than the 15 functions of the Community Edition.
+    Its workflow uses all of them. A function outside the workflow would be deployed beside each
+    plan, and exceed the 15 functions of the Community Edition.
     """
     for name in FUNCTIONS:
         code = path / "functions" / name
@@ -196,7 +195,7 @@ def write_folder(path: Path) -> WorkflowFolder:
 def _named(
     sizes: Sequence[Sequence[int]], numbers: Iterator[int]
 ) -> list[tuple[tuple[str, ...], ...]]:
-    """The names of one stage's tasks, by wrap and process."""
+    """Return the names of a stage's tasks, by wrap and process."""
     return [
         tuple(tuple(_name(next(numbers)) for _ in range(size)) for size in processes)
         for processes in sizes

@@ -1,8 +1,8 @@
-"""Whether a calibration is to be relied on, and how wrong predictions are on its platform.
+"""Whether a calibration is reliable, and the error of predictions on its platform.
 
-The constants of a platform say what no-ops cost. What functions do to each other that compute at
-the same time, on fewer cores and under one GIL, is the simulation's word; here it is checked with
-plans of known work, predicted and measured.
+The constants of a platform are the costs of no-ops. The simulation predicts how functions that
+compute at the same time slow each other down, on fewer cores and under one GIL. This module checks
+that with plans of known work, predicted and measured.
 """
 
 from __future__ import annotations
@@ -25,30 +25,29 @@ from chiron.profiler.noop_handler import CPU, NATIVE
 from chiron.profiler.noop_shapes import FUNCTIONS, Shape
 from chiron.workflow.platform import Platform
 
-#: How often in each round the work is run alone.
+#: Runs of the work alone in each round.
 _RUNS_A_ROUND = 2
-#: Of the errors of so many predictions the largest are left out.
+#: With this many predictions, the largest errors are left out.
 _KEPT = 0.9
-#: Speeds are compared between so many parts of the rounds.
+#: Parts of the rounds between which speeds are compared.
 _PARTS = 8
-#: At most so many quantiles say how requests vary, and the least that a request computes of the
-#: usual.
+#: The most quantiles of how requests vary, and the least computing relative to the usual.
 QUANTILES, _LEAST = 50, 0.1
 #: Fewer requests have no 95th percentile.
 FEWEST_VARIED = 20
 #: Fewer requests of a plan with its work have no median to differ from.
 _FEWEST = 5
 
-#: What is more was disturbed. An idle machine of two cores had an error of 0.11 to 0.15 in three
-#: calibrations, one with 16 % of its cores busy 0.20; no spread wider than 0.41 of what a request
-#: costs (0.90 in brief ones), no constant farther than 0.06 of that outside of its own.
+#: Larger values mean a disturbance. An idle machine of two cores had errors of 0.11 to 0.15 in
+#: three calibrations, with 16 % of its cores busy 0.20. Spreads were at most 0.41 of a request's
+#: cost (0.90 if brief), and constants at most 0.06 of that cost outside of their own spread.
 LARGEST_ERROR, _WIDEST, _FARTHEST = 0.3, 1.0, 0.1
 
 
 def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
-    """Why the calibration `measured` is not to be relied on, a line each; nothing where it is.
+    """Return a line for each reason why the calibration `measured` is unreliable.
 
-    `others` is the share of the cores that other programs had meanwhile, where that is known.
+    `others` is the share of the cores that other programs used meanwhile, if known.
     """
     busy = disturbance(others)
     found = [f"{busy} while it was calibrated"] if busy else []
@@ -64,7 +63,7 @@ def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
 
 
 def _scattered(measured: Platform) -> Iterator[str]:
-    """The constant of which the parts of the samples say the most different things, if any."""
+    """Return the constant that varies most between the parts of the samples, if any."""
 
     def off(name: str) -> float:
         (low_ms, high_ms), value_ms = measured.spread[name], float(getattr(measured, name))
@@ -79,23 +78,23 @@ def _scattered(measured: Platform) -> Iterator[str]:
         yield f"{worst} is {value_ms:.2f}, by parts of its samples {low_ms:.2f} to {high_ms:.2f}"
 
 
-#: Runs something, and says how fast the machine was beside it.
+#: Runs a function, and returns its time with that of the CPU-speed probe.
 Beside = Callable[[Callable[[], float]], tuple[float, CpuSpeed]]
 
 
 class Timed(NamedTuple):
-    """What a request or a function took, and the CPU-speed probe beside it, in milliseconds."""
+    """The time of a request or function, and of the CPU-speed probe beside it, in milliseconds."""
 
     latency_ms: float
     probe_ms: float
 
 
-#: Runs the first of the two functions alone, and says how long it took where it ran.
+#: Runs work in the first of the two functions alone, and returns its time.
 Alone = Callable[[Work], Timed]
 
 
 def alone_in(one: Deployment) -> Alone:
-    """Runs the only function of `one`, beside which its wrap runs the CPU-speed probe."""
+    """Return a runner of the only function of `one`, whose wrap runs the CPU-speed probe too."""
 
     def run(work: Work) -> Timed:
         requests = [work.request]
@@ -107,16 +106,16 @@ def alone_in(one: Deployment) -> Alone:
 
 
 class SelfCheck:
-    """Plans of known work, measured a round at a time, and then predicted.
+    """Plans of known work, measured round by round and then predicted.
 
-    Some run as threads of one process, some in more processes than there are cores, some in several
-    wraps, some in stages; with each work of `known_work.CHECKED`, so that one plan is several.
+    The plans use threads of one process, more processes than cores, several wraps, or stages. Each
+    plan runs with each work of `known_work.CHECKED`.
 
     Args:
-        alone: says how long work takes.
+        alone: measures the time of work alone.
         plans: the plans to check.
-        beside: what says how fast the machine was. Predictions are checked at one speed of it, as
-            `Platform.speed_drift` tells what comes of others.
+        beside: measures the speed of the machine. Predictions are checked at one speed, as
+            `Platform.speed_drift` covers changes of speed.
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class SelfCheck:
         self._runs: dict[Work, list[Timed]] = {WORK: [], HASH: []}
 
     def measure(self) -> None:
-        """Run every plan with one of the works, the next one in the next round."""
+        """Run every plan with one of the works; each round uses the next work."""
         number, work = next(self._works)
         for place, (_, one) in enumerate(self._plans):
             timed = self._timed(partial(_request_ms, one, work))
@@ -144,15 +143,14 @@ class SelfCheck:
         return Timed(latency_ms, speed.probe_ms)
 
     def prediction_error(self, platform: Platform) -> float:
-        """What another prediction's error, relative to what is measured, stays within, nine times
-        of ten.
+        """Return the bound that another prediction's relative error keeps nine times of ten.
 
         Each plan with each work counts once, by the median of its requests.
         """
         return round(min(1.0, nine_of_ten(self._errors(platform))), 4)
 
     def typical_error(self, platform: Platform) -> float:
-        """The median error of the predictions for `platform`, relative to what is measured."""
+        """Return the median relative error of the predictions for `platform`."""
         return median(self._errors(platform))
 
     def _errors(self, platform: Platform) -> list[float]:
@@ -169,25 +167,24 @@ class SelfCheck:
 
     @property
     def cpu_probe_ms(self) -> float:
-        """What the CPU-speed probe took typically where the functions run."""
+        """Return the typical time of the CPU-speed probe where the functions run."""
         return median(each.probe_ms for runs in self._runs.values() for each in runs)
 
     @property
     def _beside_ms(self) -> float:
-        """And what it took beside the requests."""
+        """Return the typical time of the probe beside the requests."""
         return median(each.probe_ms for timed in self._requests.values() for each in timed)
 
     def _waiting_ms(self, place: int, number: int) -> float:
-        """For how long at least the requests of a plan with a work wait."""
+        """Return the least wait of the requests of a plan with a work."""
         waits = CHECKED[number].profile({CPU: 0.0, NATIVE: 0.0})
         return longest_wait_ms(self._plans[place][0].workflow, waits)
 
     def work_variation(self) -> tuple[float, ...]:
-        """`Platform.work_variation`: how computing varied in the requests of all plans, and alone.
+        """Return `Platform.work_variation`: how computing varied, in all plans and alone.
 
-        What a request took more than the median of its plan with its work is divided by how long
-        that computes, at one speed of the machine. There are none of fewer than `FEWEST_VARIED`
-        requests.
+        The excess of a request over the median of its plan and work is divided by the computing
+        time, at one speed of the machine. Fewer than `FEWEST_VARIED` requests give no values.
         """
         found = list[float]()
         for (place, number), requests in self._requests.items():
@@ -200,7 +197,7 @@ class SelfCheck:
         return tuple(round(max(_LEAST, each), 4) for each in quantiles)
 
     def _cost_ms(self, kind: str, work: Work) -> float:
-        """What one of a kind takes, of which `work` has some, and waits but nothing else."""
+        """Return the time of one unit of a kind, of which `work` consists besides waits."""
         amount = sum(each for what, each in work.first if what == kind)
         wait_ms = waiting_ms(work.first)
         runs_ms = _at_speed(self._runs[work], wait_ms, self.cpu_probe_ms)
@@ -208,9 +205,9 @@ class SelfCheck:
 
 
 def nine_of_ten(errors: Sequence[float]) -> float:
-    """What one more error, which is as likely to have any rank, stays within nine times of ten.
+    """Return the bound that one more error of random rank keeps nine times of ten.
 
-    Of n errors that is the one of rank 0.9 (n + 1); the largest, where there are too few.
+    Of n errors it is the error of rank 0.9 (n + 1), or the largest of too few.
 
     Source: Lei et al., Distribution-Free Predictive Inference for Regression (JASA 2018), section
     2: split conformal prediction.
@@ -220,10 +217,9 @@ def nine_of_ten(errors: Sequence[float]) -> float:
 
 
 def speed_drift(probes_ms: Sequence[float]) -> float:
-    """`Platform.speed_drift`, from what the CPU-speed probe took in each round, in their order.
+    """Return `Platform.speed_drift` from the probe's time in each round, in order.
 
-    Any two parts of the rounds may be as far apart as when a platform was calibrated and when a
-    plan runs on it.
+    Two parts of the rounds stand for the time of a calibration and the time of a later plan.
     """
     size = -(-len(probes_ms) // _PARTS)
     parts_ms = [median(probes_ms[at : at + size]) for at in range(0, len(probes_ms), size)]
@@ -232,12 +228,12 @@ def speed_drift(probes_ms: Sequence[float]) -> float:
 
 
 def _at_speed(requests: Sequence[Timed], wait_ms: float, probe_ms: float) -> list[float]:
-    """What they take where the CPU-speed probe takes `probe_ms`; waits are as long as ever."""
+    """Convert times to the speed at which the probe takes `probe_ms`; waits stay."""
     return [wait_ms + (each.latency_ms - wait_ms) * probe_ms / each.probe_ms for each in requests]
 
 
 def _varied(requests: Sequence[Timed], wait_ms: float, probe_ms: float) -> list[float]:
-    """How many times as long as usual requests computed that wait `wait_ms`; of few, nothing."""
+    """Return each request's computing relative to the usual; nothing for few requests."""
     if len(requests) < _FEWEST:
         return []
     latencies_ms = _at_speed(requests, wait_ms, probe_ms)

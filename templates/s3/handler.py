@@ -16,16 +16,16 @@ from minio import Minio
 
 #: The store: s3://KEY@HOST[:PORT]/BUCKET, with TLS s3s. Maps name the buckets.
 _STORE = "chiron_s3"
-#: The secret with the password of KEY, and the variable that has it without a gateway.
+#: The secret with the password of KEY, and the variable that replaces it without a gateway.
 _SECRET, _PASSWORD = "chiron-store", "CHIRON_STORE_PASSWORD"
-#: What reading an object takes, in its size: its bytes, their text, and what is made of a part.
+#: Memory for reading an object, as a multiple of its size: bytes, text, and a parsed part.
 _COPIES = 3
-#: What a file begins with that gzip has compressed, and the bytes of a part that is unpacked.
+#: The first bytes of a gzip file, and the size of a part to unpack, in bytes.
 _GZIP, _PART = b"\x1f\x8b", 1 << 20
 
 
 def handle(event, context):
-    """Do what an ItemReader or a ResultWriter asks for; returns the content of what is read."""
+    """Perform the action of an ItemReader or a ResultWriter; return the content that is read."""
     asked = json.loads(event.body)
     return _ACTIONS[asked["Action"]](asked["Parameters"])
 
@@ -60,7 +60,7 @@ def _unpacked(name, body, held):
 
 
 def _check_size(name, size, held):
-    """Raise ValueError rather than take more memory than the wrap may.
+    """Raise ValueError if a file would exceed the memory of the wrap.
 
     `held` is the size of the files that the Map has read before.
     """
@@ -81,7 +81,7 @@ def _list(parameters):
 
 
 def _metadata(found):
-    """An object as the items of a Map have it."""
+    """Return the metadata of an object, as an item of a Map."""
     return {
         "Etag": f'"{found.etag}"',
         "Key": found.object_name,
