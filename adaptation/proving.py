@@ -21,7 +21,7 @@ from chiron.adaptation.events import Event
 from chiron.adaptation.residuals import Residuals
 from chiron.adaptation.version import Candidate, Serving, deploy_beside, serving
 from chiron.deployment.background_load import disturbance
-from chiron.deployment.deploy import remove_all, removed_on_failure
+from chiron.deployment.deploy import Progress, remove_all, removed_on_failure
 from chiron.deployment.invoke import Answer, Invoker
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.measure import Invokable, Measurement
@@ -31,7 +31,6 @@ from chiron.pipeline.deploy import (
     DeploymentReport,
     DeploymentRequest,
     Prepared,
-    Progress,
     Try,
     deploy,
     plan_for,
@@ -41,7 +40,7 @@ from chiron.pipeline.deploy import (
 from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, preferred
 from chiron.scheduler.planners import PLANNERS, searched
-from chiron.scheduler.replicas import considered_load, told
+from chiron.scheduler.replicas import assess_load, considered_load
 from chiron.scheduler.schedule import assess, job_of
 from chiron.scheduler.strategies import memory_mib
 from chiron.workflow.errors import ChironError
@@ -186,7 +185,9 @@ class _Proof:
         request = self.prepared.request
         if request.load is None:
             return assess(plan, self._job, request.slo_ms)
-        return plan if plan.under_load else told(plan, self._job, request.slo_ms, request.load)
+        return (
+            plan if plan.under_load else assess_load(plan, self._job, request.slo_ms, request.load)
+        )
 
     @property
     def _outcomes(self) -> list[Outcome]:
@@ -382,5 +383,5 @@ def _said(trial: Trial, measured: Measurement) -> str:
         "broken": "breaks the SLO",
         "unsure": "not shown to keep the SLO",
     }[trial.verdict]
-    told = (f"{meaning}: {took}", trial.void_reason, disturbance(measured.others))
-    return "; ".join(filter(None, told))
+    parts = (f"{meaning}: {took}", trial.void_reason, disturbance(measured.others))
+    return "; ".join(filter(None, parts))

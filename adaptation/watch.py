@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from chiron.adaptation.alone import deploying
-from chiron.adaptation.asked import asked_now
 from chiron.adaptation.blue_green import SWITCH_S, BlueGreen, repair
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Latencies, Wait
@@ -18,6 +17,7 @@ from chiron.adaptation.rules import (
     Rules,
     Served,
     Window,
+    asked_now,
     by_slo,
     concluded,
     exceeding_per_s,

@@ -80,7 +80,7 @@ def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
             names = folder.workflow.functions
             if profile.workflow == plan.workflow and profile.functions.keys() >= set(names):
                 found = find_conflicts(names, profile, settings.constraints, settings.environments)
-                return plan.model_copy(update={"apart": found.told})
+                return plan.model_copy(update={"apart": found.rules})
     if plan.apart:
         return plan
     changes = {
@@ -89,7 +89,7 @@ def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
         if handler.in_python
     }
     found = Conflicts(tuple(changes), unshareable_conflicts(changes))
-    return plan.model_copy(update={"apart": found.told})
+    return plan.model_copy(update={"apart": found.rules})
 
 
 def _find(plan: Plan, plan_file: Path) -> WorkflowFolder:

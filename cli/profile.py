@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from contextlib import ExitStack
@@ -19,10 +20,10 @@ from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.generator.generate import Sources
 from chiron.generator.stores import StorePlace
-from chiron.profiler.chrome_trace import chrome_trace
 from chiron.profiler.compare import Changes
 from chiron.profiler.compare import compare as profile_changes
 from chiron.profiler.profile import IncompleteProfileError, profile
+from chiron.workflow.chrome_trace import profile_trace
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.folder import WorkflowFolder
 
@@ -75,7 +76,7 @@ def command(
             raise
     emit_own(measured, output, as_json)
     if trace:
-        write_atomically(trace, chrome_trace(measured))
+        write_atomically(trace, json.dumps(profile_trace(measured)) + "\n")
         progress(f"wrote {trace}")
     if old:
         _show(profile_changes(old, measured))

@@ -24,7 +24,7 @@ from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, pareto, undominated
 from chiron.scheduler.picture import Picture, draw
 from chiron.scheduler.prices import PAPER_PRICES, Prices
-from chiron.scheduler.replicas import considered_load, schedule_load, told
+from chiron.scheduler.replicas import assess_load, considered_load, schedule_load
 from chiron.scheduler.schedule import assess, job_of, schedule
 from chiron.scheduler.strategies import memory_mib
 from chiron.workflow.documents import read_document
@@ -172,7 +172,7 @@ def _pareto(
         found = considered(job, choices.mechanism)
     else:
         found = considered_load(job, choices, load, slo_ms)
-        finished = partial(told, load=load)
+        finished = partial(assess_load, load=load)
         if not found:
             lower = "ask for a lower rate, or plan for a platform with more cores"
             raise ChironError("too-much", f"no plan bears {load.shown}: {lower}")

@@ -22,6 +22,8 @@ from chiron.openfaas.store_function import SECRET
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_VARIABLE, trace_header
 
+#: Reports a step of a long command, as one line.
+Progress = Callable[[str], None]
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
 

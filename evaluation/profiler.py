@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
+from chiron.deployment.deploy import Progress
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.evaluation.bench.machine import Machine, Measured
@@ -25,8 +26,6 @@ from chiron.profiler.profile import profile
 from chiron.workflow.documents import Document, write_atomically
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.profile import FunctionProfile, Source
-
-Progress = Callable[[str], None]
 
 _PARTS = '''\
 """What known functions are made of."""

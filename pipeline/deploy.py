@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from chiron.deployment.deploy import remove_outdated, removed_on_failure
+from chiron.deployment.deploy import Progress, remove_outdated, removed_on_failure
 from chiron.deployment.invoke import Invoker
 from chiron.deployment.keeping import keep_changes_in
 from chiron.deployment.launcher import Launcher, invoker_for
@@ -46,8 +46,6 @@ from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
-
-Progress = Callable[[str], None]
 
 #: Requests that measure a finished deployment which need not prove that it keeps the SLO.
 SAMPLES = 50

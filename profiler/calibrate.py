@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from chiron.deployment.background_load import await_quiet, got_quiet, mean_share, others_share
+from chiron.deployment.deploy import Progress
 from chiron.deployment.invoke import Answer
 from chiron.deployment.launcher import Deployment, Launcher
 from chiron.profiler import constants
@@ -50,7 +51,6 @@ from chiron.workflow.paths import Path as PathName
 from chiron.workflow.paths import PathKind
 from chiron.workflow.platform import PathCost, Platform
 
-Progress = Callable[[str], None]
 #: Rounds that count, each with one run of every plan, and discarded rounds before them.
 ROUNDS, _WARM_UP = 300, 1
 #: The fewest rounds: with fewer, the variation of requests is unknown.

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from chiron.deployment.background_load import disturbance, is_quiet
+from chiron.deployment.deploy import Progress
 from chiron.generator.fingerprint import digest, source_of
 from chiron.generator.generate import Sources
 from chiron.workflow.documents import read_document
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.profile import Profile
-
-Progress = Callable[[str], None]
 
 
 def profiled_source(folder: WorkflowFolder) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chiron.deployment.background_load import disturbance, is_quiet
+from chiron.deployment.deploy import Progress
 from chiron.deployment.launcher import Launcher
 from chiron.generator.fingerprint import digest, digest_of
 from chiron.generator.wrap_entry import WRAP
@@ -24,7 +25,6 @@ from chiron.workflow.documents import dump, read_document, write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
 
-Progress = Callable[[str], None]
 #: Runs of each plan with each work by the probe.
 _ROUNDS = 12
 

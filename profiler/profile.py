@@ -14,14 +14,21 @@ from chiron.deployment.background_load import (
     mean_share,
     others_share,
 )
+from chiron.deployment.deploy import Progress
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.openfaas.languages import called_in, find_handler, settled
 from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
-from chiron.profiler.drift import at_one_speed
-from chiron.profiler.function_profile import function_profile, lost_in, mixed, with_code, with_forks
+from chiron.profiler.function_profile import (
+    at_one_speed,
+    function_profile,
+    lost_in,
+    mixed,
+    with_code,
+    with_forks,
+)
 from chiron.profiler.holding import profiled_source
 from chiron.profiler.inputs import (
     WorkflowRun,
@@ -42,8 +49,6 @@ from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import Payload
 from chiron.workflow.profile import FunctionProfile, PayloadProfile, Profile
-
-Progress = Callable[[str], None]
 
 SAMPLES = 20
 #: The time for extra runs of functions whose latency varies, in seconds: for all functions

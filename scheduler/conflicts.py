@@ -39,7 +39,7 @@ class Conflicts:
         )
 
     @property
-    def told(self) -> tuple[Apart, ...]:
+    def rules(self) -> tuple[Apart, ...]:
         """A rule for every reason, which may keep one function apart from many."""
         pairs: dict[tuple[Literal["wrap", "process"], str], list[Pair]] = {}
         for pair, reason in self.process.items():

@@ -170,8 +170,8 @@ def _shared(process: Sequence[str], number: int, wrap: Wrap, job: Job) -> str:
 def _conflicts(plan: Plan, job: Job) -> list[str]:
     """Return the conflicts that a plan respects, or those that a fixed layout breaks."""
     if respects_conflicts(plan.planner):
-        return list(map(_kept_apart, job.conflicts.told))
-    reasons = dict.fromkeys(each.reason for each in broken(plan, job.workflow, job.conflicts.told))
+        return list(map(_kept_apart, job.conflicts.rules))
+    reasons = dict.fromkeys(each.reason for each in broken(plan, job.workflow, job.conflicts.rules))
     return [f"conflict that {plan.planner} does not respect: {reason}" for reason in reasons]
 
 

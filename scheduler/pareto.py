@@ -65,12 +65,12 @@ def pareto(
     job: Job,
     slo_ms: float,
     prices: Prices = PAPER_PRICES,
-    told: Callable[[Plan, Job, float], Plan] = assess,
+    assessed: Callable[[Plan, Job, float], Plan] = assess,
 ) -> ParetoFront:
     """Return the Pareto front of `options` in latency, CPUs and memory."""
     plans = []
     for option in undominated(options):
-        plan = told(option.plan, job, slo_ms)
+        plan = assessed(option.plan, job, slo_ms)
         plans.append(
             ParetoPlan(
                 latency_ms=option.judged_ms,

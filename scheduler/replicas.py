@@ -78,7 +78,7 @@ def schedule_load(
     chosen = best or fastest
     if chosen is None:
         raise ValueError("a workflow without a plan")
-    return told(chosen.plan, job, slo_ms, load)
+    return assess_load(chosen.plan, job, slo_ms, load)
 
 
 def considered_load(
@@ -213,7 +213,7 @@ def _gains(before: Scaled, after: Scaled) -> bool:
     return after.ms < (1 - _GAIN) * before.ms
 
 
-def told(plan: Plan, job: Job, slo_ms: float, load: Load) -> Plan:
+def assess_load(plan: Plan, job: Job, slo_ms: float, load: Load) -> Plan:
     """Return `plan` with its prediction under load, the verdict, and the reasons in words."""
     loaded = predict_load(plan, job.workflow, job.profile, job.platform, load, job.percentile)
     within = loaded.at(job.percentile)

@@ -132,7 +132,7 @@ def assess(
                 for name in job.workflow.functions
                 if (reason := job.profile.functions[name].unforkable)
             ),
-            "apart": job.conflicts.told,
+            "apart": job.conflicts.rules,
         }
     )
     why = explain(assessed, job, strategy, fewer_ms if assessed.meets_slo else None)

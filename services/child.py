@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
+from chiron.deployment.deploy import Progress
 from chiron.gateway import processes
 from chiron.profiler.profile import IncompleteProfileError
 from chiron.services import fork_server
@@ -28,7 +29,6 @@ from chiron.services.logs import configure_logs
 from chiron.services.problems import internal
 from chiron.workflow.errors import ChironError
 
-Progress = Callable[[str], None]
 #: Returns why work must stop now, or None.
 Stop = Callable[[], ChironError | None]
 

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from chiron.adaptation.alone import deploying
 from chiron.adaptation.proving import TRIES, deploy_proven
+from chiron.deployment.deploy import Progress
 from chiron.deployment.launcher import Launcher
 from chiron.gateway.images import home
 from chiron.generator.generate import Sources, generate
@@ -28,7 +29,6 @@ from chiron.profiler.profile import profile
 from chiron.profiler.tracer import require_tracing
 from chiron.scheduler.choices import Choices
 from chiron.services import NAMES
-from chiron.services.child import Progress
 from chiron.services.host import host
 from chiron.services.jobs import Job, JobSummary
 from chiron.services.planning import (

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple, cast
 
 from flask import Response, current_app, g, jsonify, request
 
+from chiron.deployment.deploy import Progress
 from chiron.deployment.launcher import Launcher
 from chiron.openfaas.credentials import Credentials
 from chiron.services import NAMES, child, state_folder
-from chiron.services.child import Failed, Limits, Progress, Stop, Work, call
+from chiron.services.child import Failed, Limits, Stop, Work, call
 from chiron.services.folders import folder_name, named_folder, uploaded_folder
 from chiron.services.jobs import Job, JobStore, JobSummary, Submission
 from chiron.services.strict_request import ARCHIVE, StrictRequest

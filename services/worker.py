@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from chiron.services.child import Failed, Progress, Stop
+from chiron.deployment.deploy import Progress
+from chiron.services.child import Failed, Stop
 from chiron.services.jobs import JobStore, Submission
 from chiron.services.problems import Problem, internal
 from chiron.workflow.errors import ChironError

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from chiron.workflow.asl_choices import choices, conditions
-from chiron.workflow.asl_credentials import PATH_CREDENTIALS, QUERY_CREDENTIALS
 from chiron.workflow.asl_fields import (
     anything,
     assigned,
@@ -41,7 +40,7 @@ from chiron.workflow.asl_queries import (
     query_template,
     query_variables,
 )
-from chiron.workflow.asl_resources import resolved, tasks_of
+from chiron.workflow.asl_resources import PATH_CREDENTIALS, QUERY_CREDENTIALS, resolved, tasks_of
 from chiron.workflow.asl_shapes import (
     DROPPED,
     Check,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chiron.workflow.plan import process_name
+from chiron.workflow.profile import Profile
 from chiron.workflow.timeline import Span, Timeline
 
 #: The format's event types: complete events with a duration, counters, and names of rows.
@@ -47,20 +48,20 @@ def chrome_trace(timeline: Timeline) -> dict[str, Any]:
     pids = {
         (wrap, process): pid for pid, ((_, process), wrap) in enumerate(sorted(places.items()), 1)
     }
-    events = [name("process_name", _WORKFLOW, 0, timeline.workflow)]
-    events.append(complete("request", "request", _WORKFLOW, 0, 0.0, timeline.latency_ms))
+    events = [_name("process_name", _WORKFLOW, 0, timeline.workflow)]
+    events.append(_complete("request", "request", _WORKFLOW, 0, 0.0, timeline.latency_ms))
     events += _rows(timeline.of_kind("transfer"), _WORKFLOW, 1)
     for (wrap, process), pid in pids.items():
-        events.append(name("process_name", pid, 0, f"{wrap}, {process_name(process)}"))
+        events.append(_name("process_name", pid, 0, f"{wrap}, {process_name(process)}"))
         here = [s for s in timeline.spans if (s.wrap, s.process or 0) == (wrap, process)]
         events += _process([span for span in here if span.kind != "transfer"], pid)
         if process == 0 and wrap in timeline.cores:
             events += _busy_cores(wrap, timeline, pid)
-    return document(events)
+    return _document(events)
 
 
 def _process(spans: Sequence[Span], pid: int) -> Iterator[Event]:
-    yield name("thread_name", pid, 0, "starter")
+    yield _name("thread_name", pid, 0, "starter")
     yield from (_event(s, pid, 0) for s in spans if s.task is None and s.kind != "gather")
     tasks = list(dict.fromkeys(span.task for span in spans if span.task is not None))
     for row, task in enumerate(tasks, start=1):
@@ -86,7 +87,7 @@ def _event(span: Span, pid: int, row: int) -> Event:
     if span.kind == "transfer":
         label = " for ".join(filter(None, (f"to {span.wrap}", span.task)))
     shown = label or span.output or span.task or span.kind
-    event = complete(shown, span.kind, pid, row, span.start_ms, span.end_ms)
+    event = _complete(shown, span.kind, pid, row, span.start_ms, span.end_ms)
     if span.wait_core_ms:
         event["args"] = {"waiting for a core, ms": round(span.wait_core_ms, 4)}
     return event
@@ -111,12 +112,14 @@ def _busy_cores(wrap: str, timeline: Timeline, pid: int) -> Iterator[Event]:
         }
 
 
-def document(events: Sequence[Event]) -> dict[str, Any]:
+def _document(events: Sequence[Event]) -> dict[str, Any]:
     """Return the document for Perfetto and chrome://tracing."""
     return {"displayTimeUnit": "ms", "traceEvents": list(events)}
 
 
-def complete(name: str, category: str, pid: int, row: int, begin_ms: float, end_ms: float) -> Event:
+def _complete(
+    name: str, category: str, pid: int, row: int, begin_ms: float, end_ms: float
+) -> Event:
     """Return an event from `begin_ms` to `end_ms`, in row `row` of process `pid`."""
     return {
         "name": name,
@@ -129,7 +132,7 @@ def complete(name: str, category: str, pid: int, row: int, begin_ms: float, end_
     }
 
 
-def name(what: str, pid: int, row: int, text: str) -> Event:
+def _name(what: str, pid: int, row: int, text: str) -> Event:
     """Return the name event of a row (``thread_name``) or a process (``process_name``)."""
     return {"name": what, "ph": _METADATA, "pid": pid, "tid": row, "args": {"name": text}}
 
@@ -137,3 +140,18 @@ def name(what: str, pid: int, row: int, text: str) -> Event:
 def _microseconds(milliseconds: float) -> float:
     """Convert to the format's unit, rounded to the nanosecond."""
     return round(milliseconds * 1000, 3)
+
+
+_PID = 1
+
+
+def profile_trace(profile: Profile) -> dict[str, Any]:
+    """Return the trace: one complete event (``"ph": "X"``) per period, times in microseconds."""
+    events = [_name("process_name", _PID, 0, profile.workflow)]
+    for row, (function, profiled) in enumerate(profile.functions.items(), start=1):
+        events.append(_name("thread_name", _PID, row, function))
+        for period in profiled.periods:
+            end_ms = period.start_ms + period.duration_ms
+            what = period.syscall or period.kind
+            events.append(_complete(what, period.kind, _PID, row, period.start_ms, end_ms))
+    return _document(events)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 from chiron.workflow.asl_shapes import states_in
@@ -96,8 +97,8 @@ def as_states(workflow: Workflow) -> dict[str, Any]:
         raise ChironError("unsupported-field", message, path="http", functions=last)
     for task in workflow.tasks:
         check_task_name(task.name, f"tasks.{task.name}", STATE_NAME_LIMIT)
-    names = _Names(set(workflow.by_name))
-    return _scope(_Series(workflow).whole(), workflow, names)
+    unused = (n for n in map("Parallel {}".format, count(1)) if n not in workflow.by_name)
+    return _scope(_Series(workflow).whole(), workflow, unused)
 
 
 #: Consecutive tasks and parallel branches.
@@ -189,29 +190,16 @@ def _crossing(tasks: Any) -> ChironError:
     )
 
 
-class _Names:
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
-        self._count = 0
-
-    def next(self) -> str:
-        """Return an unused state name."""
-        while True:
-            self._count += 1
-            name = f"Parallel {self._count}"
-            if name not in self._taken:
-                return name
-
-
-def _scope(chain: _Chain, workflow: Workflow, names: _Names) -> dict[str, Any]:
-    named = [(step, step if isinstance(step, str) else names.next()) for step in chain]
+def _scope(chain: _Chain, workflow: Workflow, unused: Iterator[str]) -> dict[str, Any]:
+    """Return the states of `chain`; its Parallel states get `unused` names."""
+    named = [(step, step if isinstance(step, str) else next(unused)) for step in chain]
     states: dict[str, Any] = {}
     for index, (step, name) in enumerate(named):
         state: dict[str, Any]
         if isinstance(step, str):
             state = {"Type": "Task", "Resource": workflow.function_of(step)}
         else:
-            branches = [_scope(branch.chain, workflow, names) for branch in step]
+            branches = [_scope(branch.chain, workflow, unused) for branch in step]
             state = {"Type": "Parallel", "Branches": branches}
         last = index + 1 == len(named)
         states[name] = state | ({"End": True} if last else {"Next": named[index + 1][1]})

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from chiron.deployment.deploy import Progress
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.measure import (
     CheckedPayload,
@@ -32,13 +33,13 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 
-Progress = Callable[[str], None]
 Artefact = TypeVar("Artefact", bound=Document)
 
 PLATFORM_FILE, PROFILE_FILE, SETUP_FILE = "platform.json", "profile.json", "setup.json"
 #: The SLO's excess over Faastlane's mean in the paper (Chiron §6.2).
 SLACK_MS = 10.0
-_BASELINE = "faastlane"
+#: The planner whose latency sets the SLO.
+BASELINE = "faastlane"
 #: An arbitrary SLO: the plans of a fixed planner do not depend on it.
 _ANY_SLO_MS = 1000.0
 
@@ -121,7 +122,7 @@ def _setup(
     mechanisms, baseline = settings.mechanisms, dict[str, float]()
     if settings.slo_ms is None:
         checked = checked_payloads(folder, functions, check=settings.check)
-        plans = {each: plan(Variant(_BASELINE, each), _ANY_SLO_MS) for each in mechanisms}
+        plans = {each: plan(Variant(BASELINE, each), _ANY_SLO_MS) for each in mechanisms}
         baseline = _means(folder, place, plans, checked, scale.baseline)
     slos = {each: settings.slo_ms or round(baseline[each] + SLACK_MS, 3) for each in mechanisms}
     chosen = variants(settings.planners, mechanisms)
@@ -150,7 +151,7 @@ def _means(
     launcher = place.launcher
     latencies: dict[str, list[float]] = {name: [] for name in plans}
     with ExitStack() as stack:
-        place.progress(f"measuring {_BASELINE} for the SLO")
+        place.progress(f"measuring {BASELINE} for the SLO")
         deployed = {
             name: stack.enter_context(
                 launcher.launch(folder.workflow, folder, apart(plan, f"slo-{name}"))

@@ -20,18 +20,18 @@ from chiron.evaluation.bench.settings import open_run
 from chiron.evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
 from chiron.evaluation.commands.options import begin, command_line
 from chiron.evaluation.report.tables import number, percentages, with_interval
+from chiron.evaluation.runtime.deployed import BENCHMARKS
 from chiron.evaluation.runtime.servers import redis
 from chiron.evaluation.scientific.alone import Part
 from chiron.evaluation.scientific.changed import changed, changed_name
-from chiron.evaluation.scientific.facts import NAMES, facts_of
-from chiron.evaluation.scientific.folder import Scaling, write_folder
-from chiron.evaluation.scientific.published import published
+from chiron.evaluation.scientific.folder import NAMES, Scaling, facts_of, write_folder
 from chiron.evaluation.scientific.report import (
     LoadRow,
     TogetherRow,
     VariantRow,
     WorkflowRow,
     WorkflowsReport,
+    published,
 )
 from chiron.evaluation.scientific.run import FULL_AMOUNT, QUICK_AMOUNT, measure_all
 from chiron.evaluation.scientific.variants import BY_STAGE, DATAFLOWER, FAASFLOW, OURS, VARIANTS
@@ -41,7 +41,6 @@ from chiron.workflow.folder import WorkflowFolder
 #: The workflows beside the scientific workflows: FaaSFlow's illegal-recognizer, and replacements
 #: of its video-ffmpeg, file-processing and wordcount.
 _BESIDE = ("illegal-recognizer", "finra", "slapp", "slapp-v")
-_BENCHMARKS = Path("benchmarks")
 _DEFAULT = Scaling()
 _COLUMNS = [
     "variant", "wraps, processes", "latency ms (quartiles)", "p99", "predicted", "overhead ms",
@@ -147,7 +146,7 @@ def command(
             else _as_asked(WorkflowFolder.open(Path(name)), requests, emits, run)
         )
     ]
-    beside = [WorkflowFolder.open(_BENCHMARKS / name) for name in _BESIDE * ("together" in parts)]
+    beside = [WorkflowFolder.open(BENCHMARKS / name) for name in _BESIDE * ("together" in parts)]
     require_profiles(run / each.workflow.name / PROFILE_FILE for each in (*traced, *beside))
     if platform:
         write_atomically(run / PLATFORM_FILE, dump(read_platform(platform)))

@@ -1,4 +1,4 @@
-"""Writes a workflow folder from facts: a function for each task, scaled to fit a machine."""
+"""Writes a workflow folder from facts of a trace: a function for each task, scaled to fit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,36 @@ from typing import Annotated
 from pydantic import Field
 
 from chiron.evaluation.runtime.deployed import write_stack
-from chiron.evaluation.scientific.facts import Facts, TaskFacts
-from chiron.workflow.documents import Document, write_atomically
+from chiron.workflow.documents import Document, read_document, write_atomically
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.payloads import PAYLOAD_FILE
+
+_FOLDER = Path(__file__).parent.parent / "data" / "workflows"
+#: The scientific workflows of FaaSFlow's evaluation.
+NAMES = ("cycles", "epigenomics", "genome", "soykb")
+
+
+class TaskFacts(Document):
+    """One task: its run time alone, the size of its output, and its predecessors."""
+
+    run_s: float
+    output_bytes: int
+    after: tuple[str, ...]
+
+
+class Facts(Document):
+    """A traced workflow; each of its first tasks received ``request_bytes``."""
+
+    name: str
+    source: str
+    request_bytes: int
+    tasks: dict[str, TaskFacts]
+
+
+def facts_of(name: str) -> Facts:
+    """Read the facts of the workflow `name`, one of `NAMES`."""
+    return read_document(Facts, _FOLDER / f"{name}.json", "facts of a workflow")
+
 
 #: The code of every task; not imported here, as it reads task.json beside it.
 _HANDLER = Path(__file__).with_name("task.py")

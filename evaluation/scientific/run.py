@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from chiron.deployment.deploy import Progress
 from chiron.evaluation.bench.settings import FULL, QUICK, Scale
-from chiron.evaluation.bench.setup import Place, Progress
+from chiron.evaluation.bench.setup import Place
 from chiron.evaluation.scientific.alone import Part, measure, prepare, profile_of
 from chiron.evaluation.scientific.report import (
     TogetherRow,

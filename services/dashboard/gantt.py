@@ -187,7 +187,7 @@ def _bars(
                 )
                 for part in parts
             ],
-            "told": _tooltip(timeline, span, parts, from_ms, to_ms),
+            "tooltip": _tooltip(timeline, span, parts, from_ms, to_ms),
         }
 
 

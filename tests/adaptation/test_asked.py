@@ -6,8 +6,7 @@ from typing import cast
 
 import pytest
 
-from chiron.adaptation.asked import asked_now
-from chiron.adaptation.rules import Window
+from chiron.adaptation.rules import Window, asked_now
 from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentRequest
 from chiron.scheduler.choices import Choices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chiron.adaptation.keeping import replicas_set
+from chiron.adaptation.blue_green import replicas_set
 from chiron.generator.given import GIVEN, given
 from chiron.openfaas.objects import MIN_LABEL, FunctionStatus
 from chiron.openfaas.stack import StackFunction

@@ -16,8 +16,14 @@ from chiron.evaluation.runtime import servers
 from chiron.evaluation.runtime.deployed import BENCHMARKS
 from chiron.evaluation.scientific.alone import PLANS_FILE, Plans, Turn, prepare, turns
 from chiron.evaluation.scientific.changed import changed
-from chiron.evaluation.scientific.facts import NAMES, Facts, TaskFacts, facts_of
-from chiron.evaluation.scientific.folder import Scaling, write_folder
+from chiron.evaluation.scientific.folder import (
+    NAMES,
+    Facts,
+    Scaling,
+    TaskFacts,
+    facts_of,
+    write_folder,
+)
 from chiron.evaluation.scientific.report import together_rows, workflow_row
 from chiron.evaluation.scientific.run import Amount, measure_all
 from chiron.evaluation.scientific.together import TogetherRound, journal_in

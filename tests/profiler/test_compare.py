@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
 
 from chiron.predictor.speed import latency_at, profile_at
-from chiron.profiler.chrome_trace import chrome_trace
 from chiron.profiler.compare import compare
-from chiron.profiler.drift import at_one_speed
+from chiron.profiler.function_profile import at_one_speed
+from chiron.workflow.chrome_trace import profile_trace
 from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 
@@ -59,7 +58,7 @@ def test_functions_that_only_one_profile_has_are_listed() -> None:
 
 
 def test_a_trace_has_every_period_in_the_row_of_its_function() -> None:
-    events = json.loads(chrome_trace(profile(a=function(1, 2, None), b=function(3, 4, None))))
+    events = profile_trace(profile(a=function(1, 2, None), b=function(3, 4, None)))
     drawn = [e for e in events["traceEvents"] if e["ph"] == "X"]
     assert [(e["tid"], e["name"], e["ts"], e["dur"]) for e in drawn] == [
         (1, "cpu", 0.0, 1000.0),

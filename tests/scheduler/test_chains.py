@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.scheduler.chains import chains
+from chiron.scheduler.room import chains
 from chiron.workflow.dag import parse_dag
 from chiron.workflow.model import Workflow
 

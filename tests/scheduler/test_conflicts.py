@@ -214,7 +214,7 @@ def test_a_plan_carries_what_it_keeps_apart(workflow, facts, platform):
 )
 def test_a_plan_by_hand_that_breaks_a_rule_is_found(workflow, facts, processes, found):
     functions = facts(a={"unshareable": ("random.seed",), "ports": (1,)}, b={}, c={"ports": (1,)})
-    rules = find_conflicts("abc", functions, NO_CONSTRAINTS, {}).told
+    rules = find_conflicts("abc", functions, NO_CONSTRAINTS, {}).rules
     wrap = {"name": "w", "cpus": 1, "memory_mib": 64, "mechanism": "fork", "processes": processes}
     document = {"format": 2, "workflow": "w", "planner": "by-hand", "wraps": [wrap], "cpus": 1}
     lines = list(broken(validate(Plan, document, "plan"), workflow("a b a c"), rules))

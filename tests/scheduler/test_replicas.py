@@ -11,7 +11,7 @@ from chiron.scheduler.choices import Choices
 from chiron.scheduler.diff import compare
 from chiron.scheduler.load import cases_of, crowd_of, judged_ms, predict_load
 from chiron.scheduler.pareto import pareto
-from chiron.scheduler.replicas import considered_load, schedule_load, told
+from chiron.scheduler.replicas import assess_load, considered_load, schedule_load
 from chiron.scheduler.schedule import job_of, schedule
 from chiron.workflow.errors import ChironError
 from chiron.workflow.load import Load
@@ -134,7 +134,7 @@ def test_no_plan_of_a_front_under_load_beats_another_and_the_scheduled_one_is_on
     load = Load(per_s=120, requests=2000)
     job = job_of(FLOW, functions, place, 80.0, CHOICES)
     found = considered_load(job, CHOICES, load, 80.0)
-    front = pareto(found, job, 80.0, told=partial(told, load=load))
+    front = pareto(found, job, 80.0, assessed=partial(assess_load, load=load))
     weights = [(each.latency_ms, each.cpus, each.memory_mib) for each in front.plans]
     for one in weights:
         assert not any(

@@ -17,13 +17,14 @@ from flask.testing import FlaskClient
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.serving import make_server
 
+from chiron.deployment.deploy import Progress
 from chiron.deployment.deployed import DeployedWorkflow
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.live import Latency, LiveWorkflow
 from chiron.deployment.postmortem import FailedExecution
 from chiron.generator.annotations import DeployedPrediction
 from chiron.services.app import Config, create_app
-from chiron.services.child import Failed, Limits, Progress, Stop, Work, partial_result
+from chiron.services.child import Failed, Limits, Stop, Work, partial_result
 from chiron.workflow.errors import ChironError
 
 _BOUND_S = 120

@@ -10,7 +10,7 @@
   };
 
   const bar = (found) => {
-    const made = element("div", { class: `bar ${found.source} ${found.kind}`, title: found.told });
+    const made = element("div", { class: `bar ${found.source} ${found.kind}`, title: found.tooltip });
     made.style.left = `${found.left}%`;
     made.style.width = `${found.width}%`;
     const stops = found.parts.map(([kind, low, high]) => `var(--${kind}) ${low}% ${high}%`);
