@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +102,8 @@ def _first_paint(browser: Browser, url: str, loads: int) -> Iterator[Figure]:
         there.append(page.evaluate(_NOW))
         painted.append(page.evaluate(_PAINTED))
         page.close()
-    yield _figure("first contentful paint", painted)
-    yield _figure("fields are there", there)
+    yield Figure.of("first contentful paint", painted)
+    yield Figure.of("fields are there", there)
 
 
 def _workflow(
@@ -123,9 +122,9 @@ def _workflow(
     slos = (round(most_ms * (number + 1) / (moves + 1), 1) for number in range(moves))
     moved = [page.evaluate(_MOVE, slo) for slo in slos]
     page.close()
-    yield _figure(f"{tasks} tasks: graph after the drop", [drawn])
-    yield _figure(f"{tasks} tasks: plan after the drop", [planned])
-    yield _figure(f"{tasks} tasks: plan after the slider", moved)
+    yield Figure.of(f"{tasks} tasks: graph after the drop", [drawn])
+    yield Figure.of(f"{tasks} tasks: plan after the drop", [planned])
+    yield Figure.of(f"{tasks} tasks: plan after the slider", moved)
 
 
 def _drop(page: Page, documents: Documents) -> float:
@@ -139,15 +138,3 @@ def _drop(page: Page, documents: Documents) -> float:
     began: float = page.evaluate(_NOW)
     dialog.value.set_files(files)
     return began
-
-
-def _figure(name: str, taken_ms: Sequence[float]) -> Figure:
-    low, median, high = statistics.quantiles([*taken_ms, *taken_ms], n=4, method="inclusive")
-    return Figure(
-        name=name,
-        unit="ms",
-        median=round(median, 1),
-        low=round(low, 1),
-        high=round(high, 1),
-        samples=len(taken_ms),
-    )

@@ -15,7 +15,7 @@ from chiron.deployment.deploy import remove_all
 from chiron.deployment.launcher import Deployment
 from chiron.deployment.measure import CheckedPayload, warm_up, weighted_cycle
 from chiron.evaluation.bench.setup import Place
-from chiron.evaluation.bench.usage import Around, Sandboxes, around, meter
+from chiron.evaluation.bench.usage import OtherMeters, Sandboxes, meter, other_meters
 from chiron.evaluation.bench.variants import apart
 from chiron.openfaas.client import Gateway
 from chiron.workflow.documents import read_json, write_atomically
@@ -52,14 +52,14 @@ class Leftovers:
         return list(map(str, read_json(self.file, "list"))) if self.file.exists() else []
 
 
-class Placed(NamedTuple):
+class DeployedVariant(NamedTuple):
     """A deployed variant, after a warm-up whose answers were right."""
 
     plan: Plan
     deployment: Deployment
     #: None if this machine cannot see its sandboxes.
     meter: Sandboxes | None
-    around: Around
+    other_meters: OtherMeters
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,17 @@ class Bench:
 
     url: str
     checked: Sequence[CheckedPayload]
-    placed: Mapping[str, Placed]
+    deployed: Mapping[str, DeployedVariant]
     refused: Mapping[str, str]
 
     @property
     def variants(self) -> int:
         """The number of variants, including the refused ones."""
-        return len(self.placed) + len(self.refused)
+        return len(self.deployed) + len(self.refused)
 
-    def turns(self, number: int) -> list[tuple[str, Placed]]:
+    def turns(self, number: int) -> list[tuple[str, DeployedVariant]]:
         """Return the variants in the order of round `number`: rotated, and reversed if even."""
-        order = list(self.placed.items())
+        order = list(self.deployed.items())
         start = number % max(1, len(order))
         turned = order[start:] + order[:start]
         return turned if number % 2 else turned[::-1]
@@ -107,7 +107,7 @@ def deploy(
     Raises the codes in `_FATAL`, and ``nothing-deployed`` if all plans are left out.
     """
     gateway = place.launcher.gateway
-    deployed: dict[str, tuple[Plan, Deployment]] = {}
+    launched: dict[str, tuple[Plan, Deployment]] = {}
     refused: dict[str, str] = {}
     with ExitStack() as stack:
         begin, done = time.perf_counter(), 0
@@ -122,25 +122,25 @@ def deploy(
             leftovers.note(wrap.name for wrap in renamed.wraps)
             try:
                 launch = place.launcher.launch(folder.workflow, folder, renamed)
-                deployed[label] = renamed, stack.enter_context(launch)
+                launched[label] = renamed, stack.enter_context(launch)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
         sources = place.launcher.sources(folder)
-        placed = {}
-        for label, (plan, deployment) in deployed.items():
+        deployed = {}
+        for label, (plan, deployment) in launched.items():
             try:
                 warm_up(deployment, checked, sources.warm_up_s)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
             else:
                 seen = meter(deployment.names, gateway.url)
-                beside = around(sources.supporting, gateway.url, seen)
-                placed[label] = Placed(plan, deployment, seen, beside)
-        if not placed and refused:
+                beside = other_meters(sources.supporting, gateway.url, seen)
+                deployed[label] = DeployedVariant(plan, deployment, seen, beside)
+        if not deployed and refused:
             label, reason = next(iter(refused.items()))
             message = f"nothing can be measured; {label}: {reason}"
             raise ChironError("nothing-deployed", message, status=502)
-        yield Bench(gateway.url, checked, placed, refused)
+        yield Bench(gateway.url, checked, deployed, refused)
 
 
 def _keep_reason(error: ChironError, label: str, refused: dict[str, str], place: Place) -> None:

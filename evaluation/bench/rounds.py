@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from chiron.deployment.background_load import mean_share, others_share
-from chiron.evaluation.bench.bench import Bench, Placed
+from chiron.evaluation.bench.bench import Bench, DeployedVariant
 from chiron.evaluation.bench.settings import Scale
 from chiron.profiler.cpu_speed import mean_probe_ms
 from chiron.workflow.documents import Document, parse_json, validate
@@ -93,7 +93,7 @@ class Measurement(Generic[Sample]):
     #: a slow machine measures less, not longer.
     seconds: Callable[[Scale, int], float]
     #: Measures a variant's sample in its turn.
-    sample: Callable[[Session, Placed], Sample]
+    sample: Callable[[Session, DeployedVariant], Sample]
     #: Returns the usual duration of all rounds, if it may be less than the limit.
     expected_s: Callable[[Scale, int], float] | None = None
 
@@ -119,7 +119,7 @@ class Measurement(Generic[Sample]):
             others, probe_ms = mean_share([others_share()]), mean_probe_ms()
             turns = session.bench.turns(left.start)
             now = replace(session, round=left.start)
-            samples = {label: self.sample(now, placed) for label, placed in turns}
+            samples = {label: self.sample(now, deployed) for label, deployed in turns}
             took_s = time.perf_counter() - begin
             row = self.row(
                 number=left.start,

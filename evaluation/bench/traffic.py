@@ -21,7 +21,7 @@ _TIMEOUT_S = 10.0
 #: Redis's counters of bytes received and sent, with the protocol's own bytes.
 _MOVED = re.compile(rb"total_net_(?:input|output)_bytes:(\d+)\r\n")
 _TAKEN = re.compile(rb"used_memory:(\d+)\r\n")
-_HELD = "chiron_held_bytes"
+_HELD_BYTES = "chiron_held_bytes"
 
 
 def gateway_bytes(url: str, names: Collection[str]) -> float | None:
@@ -37,7 +37,7 @@ def gateway_bytes(url: str, names: Collection[str]) -> float | None:
 
 def held_bytes(url: str, names: Collection[str]) -> float | None:
     """Return the bytes of objects in the wraps `names` that tasks wait for; None if unreported."""
-    found = [_samples(f"{url}/function/{name}/metrics", _HELD) for name in names]
+    found = [_samples(f"{url}/function/{name}/metrics", _HELD_BYTES) for name in names]
     return sum(each[0].value for each in found) if all(found) else None
 
 

@@ -31,7 +31,7 @@ class Sandboxes(NamedTuple):
         return memory_mib(trees(self.pids))
 
 
-class Around(NamedTuple):
+class OtherMeters(NamedTuple):
     """Meters of the other processes that serve a variant's requests.
 
     A meter is None if its processes are not visible. ``supporting`` is also None if the workflow
@@ -63,10 +63,12 @@ def meter(names: Sequence[str], gateway_url: str) -> Sandboxes | None:
         return None
 
 
-def around(supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | None) -> Around:
+def other_meters(
+    supporting: Sequence[str], gateway_url: str, sandboxes: Sandboxes | None
+) -> OtherMeters:
     """Return the meters of the gateway that runs `sandboxes`, and of its functions `supporting`."""
     beside = meter(supporting, gateway_url) if supporting else None
-    return Around(beside, _gateway(sandboxes) if sandboxes else None)
+    return OtherMeters(beside, _gateway(sandboxes) if sandboxes else None)
 
 
 def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from chiron.cli import options
-from chiron.evaluation.commands.options import Wanted, folders_argument, measuring, single
+from chiron.evaluation.commands.options import RunOptions, folders_argument, measuring, single
 
 
 class _Figure(NamedTuple):
@@ -48,8 +48,8 @@ def _command(name: str, figure: _Figure) -> click.Command:
     @folders_argument
     @measuring
     @options.as_json
-    def command(folders: tuple[Path, ...], as_json: bool, wanted: Wanted) -> None:
-        single(name, folders, wanted, as_json=as_json, samples=figure.samples)
+    def command(folders: tuple[Path, ...], as_json: bool, run_options: RunOptions) -> None:
+        single(name, folders, run_options, as_json=as_json, samples=figure.samples)
 
     return command
 

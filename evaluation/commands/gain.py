@@ -13,7 +13,7 @@ from chiron.cli.output import next_step, progress, table
 from chiron.cli.place import Place, place
 from chiron.evaluation.bench.settings import Settings
 from chiron.evaluation.bench.variants import OURS, Variant
-from chiron.evaluation.commands.options import Wanted, measure, say_what_is_left_out
+from chiron.evaluation.commands.options import RunOptions, measure, say_what_is_left_out
 from chiron.evaluation.experiments.metrics import LATENCY
 from chiron.evaluation.experiments.recorded import read_run
 from chiron.evaluation.optional import PICTURES
@@ -51,8 +51,8 @@ def command(folder: Path, slo: float, samples: int | None, place: Place, output:
         slo_ms=slo,
         quick=True,
     )
-    wanted = Wanted(settings, samples, None, None, place, output, kept_platforms())
-    faults = measure(["latency"], [folder], wanted, wanted.scale(None))
+    run_options = RunOptions(settings, samples, None, None, place, output, kept_platforms())
+    faults = measure(["latency"], [folder], run_options, run_options.scale(None))
     faults.raise_all()
     report = write_report(output)
     found = gain_of(LATENCY.of(read_run(output)), workflow, _BEFORE.label, _AFTER.label)

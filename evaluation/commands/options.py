@@ -86,7 +86,7 @@ folders_argument = click.argument(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunOptions:
     """The user's request: settings, amount, the place to measure and the folder of the results.
 
     ``profile`` and ``platform`` are files of earlier measurements. ``platforms``, if given, keeps
@@ -110,10 +110,10 @@ class Wanted:
 
 
 def measuring(command: options.Command) -> options.Command:
-    """Add the options of a verb that measures deployments; `command` gets them as one `Wanted`."""
+    """Add the options of a verb that measures deployments, as one argument `run_options`."""
 
     @wraps(command)
-    def with_wanted(
+    def with_run_options(
         *arguments: Any, planners: str, mechanisms: str, slo: float | None, **others: Any
     ) -> Any:
         settings = Settings(
@@ -122,10 +122,10 @@ def measuring(command: options.Command) -> options.Command:
             slo_ms=slo,
             **{name: others.pop(name) for name in Settings.model_fields if name in others},
         )
-        given = {f.name: others.pop(f.name) for f in fields(Wanted) if f.name in others}
-        return command(*arguments, wanted=Wanted(settings=settings, **given), **others)
+        given = {f.name: others.pop(f.name) for f in fields(RunOptions) if f.name in others}
+        return command(*arguments, run_options=RunOptions(settings=settings, **given), **others)
 
-    decorated = cast(options.Command, with_wanted)
+    decorated = cast(options.Command, with_run_options)
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
@@ -134,7 +134,7 @@ def measuring(command: options.Command) -> options.Command:
 def measure(
     experiments: Sequence[str],
     folders: Sequence[Path],
-    wanted: Wanted,
+    run_options: RunOptions,
     scale: Scale,
     further_s: Mapping[str, float] | None = None,
 ) -> FolderFaults:
@@ -144,30 +144,30 @@ def measure(
     caller's later steps in seconds, for the forecast. A workflow that cannot be measured does not
     stop the others: its error is printed, and returned so that the caller can raise it at the end.
     """
-    machine = begin(wanted.output)
-    settings, measurements = wanted.settings, measurements_of(list(experiments))
+    machine = begin(run_options.output)
+    settings, measurements = run_options.settings, measurements_of(list(experiments))
     faults = FolderFaults(folders)
     opened = open_folders(folders, faults)
-    _keep_given(opened, wanted)
+    _keep_given(opened, run_options)
     names = [each.workflow.name for each in opened]
-    profiles = {name: wanted.output / name / PROFILE_FILE for name in names}
+    profiles = {name: run_options.output / name / PROFILE_FILE for name in names}
     require_profiles(profiles.values())
-    with wanted.place.connect() as launcher:
+    with run_options.place.connect() as launcher:
         parts = forecast(
             [each.workflow for each in opened],
             settings,
             scale,
             measurements,
-            calibrated=(wanted.output / PLATFORM_FILE).exists(),
+            calibrated=(run_options.output / PLATFORM_FILE).exists(),
             profiled=[name for name, file in profiles.items() if file.exists()],
             pulling=not launcher.gateway.info().embedded,
         )
         progress(in_words({**parts, **(further_s or {})}))
         target = target_of(launcher.gateway)
-        run = open_run(wanted.output, settings, machine, target, command_line())
-        here = place_of(launcher, wanted.output, progress, wanted.platforms)
+        run = open_run(run_options.output, settings, machine, target, command_line())
+        here = place_of(launcher, run_options.output, progress, run_options.platforms)
         for folder in opened:
-            out = wanted.output / folder.workflow.name
+            out = run_options.output / folder.workflow.name
             with faults.of(folder.path):
                 measure_workflow(folder, here, out, run, scale, measurements)
     return faults
@@ -216,20 +216,25 @@ def open_folders(folders: Sequence[Path], faults: FolderFaults) -> list[Workflow
 
 
 def single(
-    name: str, folders: Sequence[Path], wanted: Wanted, *, as_json: bool, samples: int | None = None
+    name: str,
+    folders: Sequence[Path],
+    run_options: RunOptions,
+    *,
+    as_json: bool,
+    samples: int | None = None,
 ) -> None:
     """Run the verb `name`: measure, write its results and print them as tables."""
     say_what_is_left_out([PICTURES])
-    faults = measure([name], folders, wanted, wanted.scale(samples))
-    folder = read_run(wanted.output)
+    faults = measure([name], folders, run_options, run_options.scale(samples))
+    folder = read_run(run_options.output)
     results = results_of([name], folder)
-    write_results(results, folder, wanted.output)
+    write_results(results, folder, run_options.output)
     for result in results:
         shown = table_of(result)
         table(shown.title, shown.columns, shown.rows, shown.notes, shown.keys)
     warn(folder.warnings)
     if results:
-        progress(f"wrote {', '.join(f'{wanted.output / r.experiment}.json' for r in results)}")
+        progress(f"wrote {', '.join(f'{run_options.output / r.experiment}.json' for r in results)}")
     if as_json and results and not faults:  # with faults, their JSON is the only document
         emit(results[0], None, as_json)
     faults.raise_all()
@@ -241,16 +246,20 @@ def say_what_is_left_out(parts: Iterable[str]) -> None:
         progress(line)
 
 
-def _keep_given(folders: Sequence[WorkflowFolder], wanted: Wanted) -> None:
+def _keep_given(folders: Sequence[WorkflowFolder], run_options: RunOptions) -> None:
     """Copy the user's profile and platform to their places in the output folder."""
-    if wanted.profile:
+    if run_options.profile:
         if len(folders) > 1:
-            message = f"{wanted.profile} is of one workflow: put each in OUTPUT/WORKFLOW/ instead"
+            message = (
+                f"{run_options.profile} is of one workflow: put each in OUTPUT/WORKFLOW/ instead"
+            )
             raise ChironError("one-profile", message)
-        file = wanted.output / folders[0].workflow.name / PROFILE_FILE
-        write_atomically(file, dump(read_profile(wanted.profile)))
-    if wanted.platform:
-        write_atomically(wanted.output / PLATFORM_FILE, dump(read_platform(wanted.platform)))
+        file = run_options.output / folders[0].workflow.name / PROFILE_FILE
+        write_atomically(file, dump(read_profile(run_options.profile)))
+    if run_options.platform:
+        write_atomically(
+            run_options.output / PLATFORM_FILE, dump(read_platform(run_options.platform))
+        )
 
 
 def begin(output: Path) -> Machine:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
 
 from chiron.deployment.measure import percentile
-from chiron.evaluation.bench.rounds import Measurement
+from chiron.evaluation.bench.rounds import Measurement, Sample
 from chiron.evaluation.experiments.metric import Details, Metric
 from chiron.evaluation.experiments.published import (
     USD_PER_TRANSITION,
@@ -22,7 +21,6 @@ from chiron.evaluation.measurements.load import CLOSED, Closed, ClosedSample
 from chiron.evaluation.measurements.single import MEMORY, REQUESTS
 
 _MILLION = 1e6
-Sample = TypeVar("Sample")
 
 
 def pooled(rounds: Rounds) -> list[float]:

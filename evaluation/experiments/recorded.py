@@ -6,20 +6,18 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from chiron.deployment.background_load import mean_share
 from chiron.deployment.measure import percentile
 from chiron.evaluation.bench.machine import no_evidence
-from chiron.evaluation.bench.rounds import Measurement, by_label
+from chiron.evaluation.bench.rounds import Measurement, Sample, by_label
 from chiron.evaluation.bench.settings import RUN_FILE, Run, Settings
 from chiron.evaluation.bench.setup import SETUP_FILE, Setup
-from chiron.evaluation.bench.variants import REPLICATE, distinct, our_labels
+from chiron.evaluation.bench.variants import OURS, REPLICATE, distinct, our_labels
 from chiron.evaluation.measurements.run import refused
 from chiron.scheduler.prices import PAPER_GHZ
 from chiron.workflow.documents import Document, read_document
-
-Sample = TypeVar("Sample")
 
 
 class Drift(Document):
@@ -109,7 +107,7 @@ def read_run(out: Path) -> RunFolder:
     Raises ``missing-file`` if there is no run, ``bad-document`` if its file is invalid.
     """
     run = read_document(Run[Settings], out / RUN_FILE, "run")
-    ours = tuple(our_labels(run.settings.mechanisms)) if "pgp" in run.settings.planners else ()
+    ours = tuple(our_labels(run.settings.mechanisms)) if OURS in run.settings.planners else ()
     ghz = run.machine.ghz or PAPER_GHZ
     found = []
     for file in sorted(out.glob(f"*/{SETUP_FILE}")):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from chiron.deployment.measure import percentile
 from chiron.evaluation.bench.rounds import Measurement
-from chiron.evaluation.bench.setup import SLACK_MS
+from chiron.evaluation.bench.setup import BASELINE, SLACK_MS
 from chiron.evaluation.bench.variants import Variant
 from chiron.evaluation.experiments.metric import MetricResult
 from chiron.evaluation.experiments.metrics import (
@@ -108,7 +108,7 @@ def slo(folder: RunFolder) -> SloResult:
 def _slo(recorded: Recorded) -> Iterator[SloRow]:
     rounds = latency_rounds(recorded)
     for mechanism, slo_ms in recorded.setup.slo_ms.items():
-        baseline = rounds.get(recorded.first.get(Variant("faastlane", mechanism).label, ""))
+        baseline = rounds.get(recorded.first.get(Variant(BASELINE, mechanism).label, ""))
         same_run_ms = statistics.fmean(pooled(baseline)) + SLACK_MS if baseline else None
         for label, plan in recorded.setup.plans.items():
             values = pooled(rounds.get(recorded.first[label], ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chiron.evaluation.bench.bench import Placed
+from chiron.evaluation.bench.bench import DeployedVariant
 from chiron.evaluation.bench.rounds import Measurement, Round, Session
 from chiron.workflow.documents import Document
 from chiron.workflow.timeline import Timeline
@@ -68,11 +68,11 @@ def covered(spans: Iterable[Times]) -> float:
     return total
 
 
-def _traced(session: Session, placed: Placed) -> tuple[Breakdown, ...]:
+def _traced(session: Session, deployed: DeployedVariant) -> tuple[Breakdown, ...]:
     """Return the parts of `scale.traces` traced requests, after one request to warm up."""
     requests = session.bench.requests(session.round, session.scale.traces)
     answers = [
-        placed.deployment.invoke(payload.content, trace=True)
+        deployed.deployment.invoke(payload.content, trace=True)
         for payload, _ in [requests[0], *requests]
     ]
     return tuple(break_down(answer.latency_ms, answer.timelines) for answer in answers[1:])

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 from chiron.deployment.measure import weighted_cycle
-from chiron.evaluation.bench.bench import Placed
+from chiron.evaluation.bench.bench import DeployedVariant
 from chiron.evaluation.bench.rounds import Measurement, Round, Session
 from chiron.evaluation.bench.settings import Scale
 from chiron.evaluation.measurements.client import FEWEST, Client, RequestError, client_of
@@ -151,40 +151,42 @@ Closed = tuple[ClosedSample, ...]
 Open = tuple[OpenSample, ...]
 
 
-def _client(session: Session, placed: Placed) -> AbstractAsyncContextManager[Client]:
-    bench, route = session.bench, placed.deployment.invoker.route
+def _client(session: Session, deployed: DeployedVariant) -> AbstractAsyncContextManager[Client]:
+    bench, route = session.bench, deployed.deployment.invoker.route
     return client_of(bench.url, route, weighted_cycle(bench.checked))
 
 
-def _closed(session: Session, placed: Placed) -> Closed:
+def _closed(session: Session, deployed: DeployedVariant) -> Closed:
     async def levels() -> Closed:
         scale = session.scale
-        async with _client(session, placed) as client:
-            return tuple([await _level(client, placed, n, scale) for n in scale.clients])
+        async with _client(session, deployed) as client:
+            return tuple([await _level(client, deployed, n, scale) for n in scale.clients])
 
     return asyncio.run(levels())
 
 
-async def _level(client: Client, placed: Placed, clients: int, scale: Scale) -> ClosedSample:
+async def _level(
+    client: Client, deployed: DeployedVariant, clients: int, scale: Scale
+) -> ClosedSample:
     """Return a sample with the CPU time of its requests."""
-    meter, around = placed.meter, placed.around
-    before = around.cpu_s(meter) if meter else {}
+    meter, other_meters = deployed.meter, deployed.other_meters
+    before = other_meters.cpu_s(meter) if meter else {}
     sample = await closed_loop(client, clients, scale.closed_s, scale.most_s)
     if meter is None or not sample.answered:
         return sample
-    after = around.cpu_s(meter)
+    after = other_meters.cpu_s(meter)
     used_ms = {part: 1000 * (after[part] - before[part]) / sample.answered for part in before}
     rounded = {part: round(each, 3) for part, each in used_ms.items()}
     return sample.model_copy(update={"cpu_ms": rounded})
 
 
-def _open(session: Session, placed: Placed) -> Open:
+def _open(session: Session, deployed: DeployedVariant) -> Open:
     """Return a sample for every rate, up to the first rate with dropped or failed requests."""
     scale, peak = session.scale, peak_per_s(session.out)
 
     async def rates() -> Open:
         samples: list[OpenSample] = []
-        async with _client(session, placed) as client:
+        async with _client(session, deployed) as client:
             for rate in (share * peak for share in scale.rates):
                 samples.append(await open_loop(client, rate, _window_s(scale, scale.open_s, rate)))
                 if samples[-1].dropped or samples[-1].errors:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from chiron.deployment.measure import checked_invoke, weighted_cycle
-from chiron.evaluation.bench.bench import Placed
+from chiron.evaluation.bench.bench import DeployedVariant
 from chiron.evaluation.bench.rounds import Measurement, Round, Session
 from chiron.evaluation.bench.traffic import held_bytes, stored_bytes
 from chiron.generator.stores import StorePlace
@@ -49,40 +49,40 @@ class HeldSample(Document):
     mean_mb: float | None = None
 
 
-def _requests(session: Session, placed: Placed) -> RequestsSample:
-    bench, meter = session.bench, placed.meter
+def _requests(session: Session, deployed: DeployedVariant) -> RequestsSample:
+    bench, meter = session.bench, deployed.meter
     before = meter.cpu_s() if meter else 0.0
     latencies = [
-        checked_invoke(placed.deployment, payload.content, check)
+        checked_invoke(deployed.deployment, payload.content, check)
         for payload, check in bench.requests(session.round, session.scale.block)
     ]
     seen = round(meter.cpu_s() - before, 4) if meter else None
     return RequestsSample(latencies_ms=tuple(round(ms, 3) for ms in latencies), cpu_s=seen)
 
 
-def _memory(session: Session, placed: Placed) -> MemorySample:
-    if placed.meter is None:
+def _memory(session: Session, deployed: DeployedVariant) -> MemorySample:
+    if deployed.meter is None:
         return MemorySample()
-    idle = placed.meter.memory_mib()
-    busy = _while_busy(session, placed, session.scale.memory_s, placed.meter.memory_mib)
+    idle = deployed.meter.memory_mib()
+    busy = _while_busy(session, deployed, session.scale.memory_s, deployed.meter.memory_mib)
     return MemorySample(idle_mib=round(idle, 3), busy_mib=round(max(idle, *busy), 3))
 
 
-def _held(store: StorePlace, session: Session, placed: Placed) -> HeldSample:
-    url, names = session.bench.url, placed.deployment.names
+def _held(store: StorePlace, session: Session, deployed: DeployedVariant) -> HeldSample:
+    url, names = session.bench.url, deployed.deployment.names
     empty = stored_bytes(store) or 0.0
 
     def look() -> float | None:
         in_wraps, in_store = held_bytes(url, names), stored_bytes(store) or 0.0
         return None if in_wraps is None else in_wraps + max(0.0, in_store - empty)
 
-    looks = _while_busy(session, placed, session.scale.held_s, look)
+    looks = _while_busy(session, deployed, session.scale.held_s, look)
     seen = [each for each in looks if each is not None]
     return HeldSample(mean_mb=round(statistics.fmean(seen) / 1e6, 4) if seen else None)
 
 
 def _while_busy(
-    session: Session, placed: Placed, seconds: float, look: Callable[[], Looked]
+    session: Session, deployed: DeployedVariant, seconds: float, look: Callable[[], Looked]
 ) -> list[Looked]:
     """Return results of `look` over `seconds`, while a thread sends one request after another."""
     bench, enough = session.bench, threading.Event()
@@ -91,7 +91,7 @@ def _while_busy(
         for payload, check in weighted_cycle(bench.checked):
             if enough.is_set():
                 return
-            checked_invoke(placed.deployment, payload.content, check)
+            checked_invoke(deployed.deployment, payload.content, check)
 
     with ThreadPoolExecutor(1) as thread:
         sender = thread.submit(send)

@@ -111,13 +111,13 @@ def measure_batch(
         leftovers.removed_from(place.launcher.gateway),
         deploy(folder, place, with_replicate(plans, [first]), leftovers, checked) as bench,
     ):
-        requests: dict[str, list[TimedRequest]] = {label: [] for label in bench.placed}
+        requests: dict[str, list[TimedRequest]] = {label: [] for label in bench.deployed}
         looks = []
         for number in range(samples):
             looks.append(others_share())
             (asked,) = bench.requests(number, 1)
-            for label, placed in bench.turns(number):
-                requests[label].append(_request(placed.deployment, asked))
+            for label, deployed in bench.turns(number):
+                requests[label].append(_request(deployed.deployment, asked))
     again = requests.pop(f"{REPLICATE}{first}", [])
     return [
         MeasuredRow(

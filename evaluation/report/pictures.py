@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chiron.evaluation.bench.variants import REPLICATE
+from chiron.evaluation.bench.variants import OURS, REPLICATE, Variant
 from chiron.evaluation.experiments.metric import MetricResult, MetricRow
 from chiron.evaluation.experiments.metrics import LATENCY, latency_rounds, pooled
 from chiron.evaluation.experiments.recorded import RunFolder
@@ -14,7 +14,7 @@ from chiron.evaluation.experiments.results import BreakdownResult, LoadResult, R
 from chiron.evaluation.intervals import Interval
 
 #: The variant that bars are divided by, if it was measured.
-REFERENCE = "pgp fork"
+REFERENCE = Variant(OURS, "fork").label
 #: Colours that the colour-blind can distinguish (Okabe and Ito).
 _COLOURS = {
     "one-to-one": "#999999",
@@ -195,7 +195,7 @@ def load_curves(result: LoadResult) -> bytes:
 
 def _line(label: str) -> dict[str, object]:
     dashes = "--" if label.endswith(" pool") else "-"
-    width = 2.2 if label.startswith("pgp") else 1.3
+    width = 2.2 if label.startswith(OURS) else 1.3
     return {"color": _colour(label), "linestyle": dashes, "linewidth": width}
 
 

@@ -21,7 +21,7 @@ _REQUESTS_PER_S = 50
 #: With this many unanswered requests the wrap has not kept up, and sending stops.
 _MOST_UNDER_WAY = 500
 _TIMEOUT_S = 30.0
-_HELD = 202
+_ACCEPTED = 202
 
 
 class Events:
@@ -111,7 +111,7 @@ async def send(url: str, events: Events, first: int, rate: float, seconds: float
             try:
                 async with session.post(url, data=body) as response:
                     await response.read()
-                    held = response.status == _HELD
+                    held = response.status == _ACCEPTED
             except (aiohttp.ClientError, TimeoutError):
                 held = False
             if held:

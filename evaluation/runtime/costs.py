@@ -15,7 +15,7 @@ from itertools import chain
 from typing import IO, cast
 
 from chiron.deployment.launcher import Launcher
-from chiron.evaluation.runtime import passing
+from chiron.evaluation.runtime import data_passing
 from chiron.evaluation.runtime.deployed import (
     PROCESS,
     REMOTE,
@@ -31,7 +31,7 @@ from chiron.evaluation.runtime.deployed import (
     workflows,
 )
 from chiron.evaluation.runtime.handlers import emitting, noop, spawning
-from chiron.evaluation.runtime.pairs import tcp_pair
+from chiron.evaluation.runtime.pairs import await_byte, tcp_pair
 from chiron.evaluation.runtime.rounds import (
     Figure,
     Part,
@@ -266,7 +266,7 @@ def echoing(ours: socket.socket, theirs: socket.socket) -> Iterator[Callable[[],
         start = time.perf_counter()
         for _ in range(_ECHOES):
             ours.send(b"?")
-            ours.recv(1)
+            await_byte(ours)
         return (time.perf_counter() - start) * 1000 / _ECHOES
 
     with subprocess.Popen(command, pass_fds=[theirs.fileno()]), ours:
@@ -348,7 +348,7 @@ PARTS = (
     Part("triggers", _TRIGGER_QUANTITIES, _trigger_probes),
     Part("emits", [*chain(*map(_emitting_quantities, _TAKERS))], _emitting_probes),
     Part("spans", _SPAN_QUANTITIES, _span_probes),
-    *passing.PARTS,
+    *data_passing.PARTS,
 )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +31,7 @@ from chiron.evaluation.runtime.advertising import (
     windows_in,
 )
 from chiron.evaluation.runtime.deployed import DeployedWorkflow, buckets
-from chiron.evaluation.runtime.rounds import Figure, Unit, p99, resampled
+from chiron.evaluation.runtime.rounds import Figure, p99, resampled
 from chiron.profiler.sandbox import find_sandbox
 from chiron.workflow.errors import ChironError
 
@@ -42,7 +41,7 @@ BOUND_MS = 50.0
 _FIRST_PER_S, _MOST_PER_S, _HALVINGS = 1000.0, 64_000.0, 3
 #: Duration of each try in seconds, and the share of the highest rate that is then held. At a higher
 #: share events wait for seconds: a backlog, from when others had the cores, shrinks too slowly.
-_TRY_S, _HELD = 8.0, 0.5
+_TRY_S, _HELD_SHARE = 8.0, 0.5
 #: Seconds between two kills of the wrap; a shorter run has one kill, in its middle.
 _KILL_EVERY_S = 60.0
 #: Windows with a result within this time after a kill are reported separately, in seconds.
@@ -155,7 +154,7 @@ def measure_events(
     Raises ``too-slow`` if even the lowest rate exceeds the bound.
     """
     with _deployed(launcher, durable) as wrap:
-        rate = _HELD * _highest(wrap, progress)
+        rate = _HELD_SHARE * _highest(wrap, progress)
         kill_every_s = min(_KILL_EVERY_S, seconds / 2) if durable else None
         progress(f"{rate:.0f} events/s for {seconds:g} s")
         held = wrap.hold(rate, seconds, kill_every_s)
@@ -197,28 +196,28 @@ def _highest(wrap: _Wrap, progress: Callable[[str], None]) -> float:
 def _figures(held: _Held) -> Iterator[Figure]:
     calm = [w for w in held.timed if not _follows(w, held.kills)]
     told, sent = held.account, held.sent
-    yield _figure("events a second that are held", [held.rate], "1/s")
+    yield Figure.of("events a second that are held", [held.rate], "1/s")
     yield from _delays("from a window's end to its result", [w.delay_ms for w in calm])
     yield from _delays("from its newest event to its result", [w.age_ms for w in calm])
     yield from _delays("until a request of events is acknowledged", _held_ms(held))
-    yield _figure("CPU of the wrap for an event", [held.cpu_s / len(sent.numbers) * 1e6], "us")
-    yield _figure("events sent", [len(sent.numbers)], "events")
-    yield _figure("events acknowledged", [told.events], "events")
-    yield _figure("views among these", [told.acknowledged], "events")
-    yield _figure("views counted", [told.counted], "events")
-    yield _figure("acknowledged views lost", [told.lost], "events")
-    yield _figure("views counted twice", [told.twice], "events")
-    yield _figure("windows", [len(held.windows)], "windows")
+    yield Figure.of("CPU of the wrap for an event", [held.cpu_s / len(sent.numbers) * 1e6], "us")
+    yield Figure.of("events sent", [len(sent.numbers)], "events")
+    yield Figure.of("events acknowledged", [told.events], "events")
+    yield Figure.of("views among these", [told.acknowledged], "events")
+    yield Figure.of("views counted", [told.counted], "events")
+    yield Figure.of("acknowledged views lost", [told.lost], "events")
+    yield Figure.of("views counted twice", [told.twice], "events")
+    yield Figure.of("windows", [len(held.windows)], "windows")
     late = sum(window.delay_ms > BOUND_MS for window in calm)
-    yield _figure(f"windows that are counted later than {BOUND_MS:g} ms", [late], "windows")
-    yield _figure("windows whose counts are wrong", [told.wrong_windows], "windows")
+    yield Figure.of(f"windows that are counted later than {BOUND_MS:g} ms", [late], "windows")
+    yield Figure.of("windows whose counts are wrong", [told.wrong_windows], "windows")
     if held.kills:
-        yield _figure("kill -9 of the wrap's process", [len(held.kills)], "times")
+        yield Figure.of("kill -9 of the wrap's process", [len(held.kills)], "times")
         again = list(_again_ms(held))
-        yield _figure("from a kill until events are acknowledged again", again, "ms")
+        yield Figure.of("from a kill until events are acknowledged again", again, "ms")
         disturbed = [w.delay_ms for w in held.timed if _follows(w, held.kills)]
         if disturbed:
-            yield _figure(f"delay of windows within {_RECOVERY_S:g} s of a kill", disturbed, "ms")
+            yield Figure.of(f"delay of windows within {_RECOVERY_S:g} s of a kill", disturbed, "ms")
 
 
 def _follows(window: Window, kills: Sequence[float]) -> bool:
@@ -241,12 +240,5 @@ def _again_ms(held: _Held) -> Iterator[float]:
 
 
 def _delays(name: str, delays_ms: Sequence[float]) -> Iterator[Figure]:
-    yield _figure(name, delays_ms, "ms")
+    yield Figure.of(name, delays_ms, "ms")
     yield resampled(f"p99, {name}", [delays_ms], lambda p: p[0])
-
-
-def _figure(name: str, values: Sequence[float], unit: Unit) -> Figure:
-    """Return the figure of at least one value."""
-    quartiles = statistics.quantiles([*values, *values], n=4, method="inclusive")
-    low, median, high = (round(each, 3) for each in quartiles)
-    return Figure(name=name, unit=unit, median=median, low=low, high=high, samples=len(values))

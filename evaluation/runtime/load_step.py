@@ -113,7 +113,7 @@ def measure_load_step(
                     _run(launcher, case, way, scaling)
                 )
     return tuple(
-        _figure(f"{case}: {name}", way, unit, [found[name] for found in its])
+        Figure.of(f"{case}: {name}", [found[name] for found in its], unit, way)
         for (case, way), its in taken.items()
         for name, unit in _UNITS.items()
     )
@@ -194,9 +194,3 @@ def back_s(windows: dict[float, float], most_s: float, begin_s: float, end_s: fl
             break
         found = max(begin_s, end - _WINDOW_S)
     return found
-
-
-def _figure(name: str, way: str, unit: Unit, values: Sequence[float]) -> Figure:
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    rounded = {"median": round(median, 3), "low": round(low, 3), "high": round(high, 3)}
-    return Figure(name=name, system=way, unit=unit, samples=len(values), **rounded)

@@ -36,7 +36,7 @@ _MEMORY_MIB = 2048
 _TIMES = 10
 
 
-class Ask(NamedTuple):
+class GraphRequest(NamedTuple):
     """A request: the tasks of each stage, each of which gets all outputs of the stage before.
 
     The first task returns the request, or `size` bytes, plain or as an array, for tasks that count.
@@ -45,7 +45,7 @@ class Ask(NamedTuple):
 
     name: str
     stages: tuple[int, ...]
-    than: Ask | None = None
+    than: GraphRequest | None = None
     gives: Literal["noop", "give", "array"] = "noop"
     size: int = 1
 
@@ -66,21 +66,23 @@ class Ask(NamedTuple):
         return system.answers(outputs) == [given] * self.stages[-1]
 
 
-def _handed(gives: Literal["give", "array"], consumers: int, sizes: Sequence[int]) -> list[Ask]:
+def _handed(
+    gives: Literal["give", "array"], consumers: int, sizes: Sequence[int]
+) -> list[GraphRequest]:
     to = "a consumer" if consumers == 1 else f"{consumers} consumers"
     kind, stages = " as an array" if gives == "array" else "", (1, consumers)
-    byte = Ask(f"1 byte{kind} to {to}, the whole request", stages, None, gives)
+    byte = GraphRequest(f"1 byte{kind} to {to}, the whole request", stages, None, gives)
     return [byte] + [
-        Ask(f"{size // _MB} MB{kind} to {to}", stages, byte, gives, size) for size in sizes
+        GraphRequest(f"{size // _MB} MB{kind} to {to}", stages, byte, gives, size) for size in sizes
     ]
 
 
-_ONE = Ask("one no-op, the whole request", (1,))
+_ONE = GraphRequest("one no-op, the whole request", (1,))
 NOOPS = [
     _ONE,
-    Ask("a further no-op", (1, 1), _ONE),
-    Ask(f"{_CHAIN} no-ops in a row, the whole request", (1,) * _CHAIN),
-    Ask(f"fan-out to {_FAN} no-ops and in", (1, _FAN, 1), _ONE),
+    GraphRequest("a further no-op", (1, 1), _ONE),
+    GraphRequest(f"{_CHAIN} no-ops in a row, the whole request", (1,) * _CHAIN),
+    GraphRequest(f"fan-out to {_FAN} no-ops and in", (1, _FAN, 1), _ONE),
 ]
 HAND_OVERS = [
     *_handed("give", 1, (_MB, 10 * _MB, _BIG)),
@@ -88,7 +90,7 @@ HAND_OVERS = [
 ]
 _ARRAYS = [*_handed("array", 1, (_BIG,)), *_handed("array", _CONSUMERS, (_BIG,))]
 #: Library -> system -> its requests. Wraps have none with arrays: handlers return only text.
-_ASKED = {
+_REQUESTS_OF = {
     "": dict.fromkeys(("wrap, one process", "wrap, pool"), NOOPS + HAND_OVERS),
     "Ray": dict.fromkeys(("Ray tasks", "Ray actors"), NOOPS + HAND_OVERS + _ARRAYS),
     "Dask": {"Dask": NOOPS + HAND_OVERS + _ARRAYS, "Dask, told where": HAND_OVERS + _ARRAYS},
@@ -101,18 +103,18 @@ def others() -> Part:
     if not installed:
         raise ChironError("not-installed", "; ".join(left_out(SYSTEMS)))
     quantities = [
-        Quantity(ask.name, partial(_figure_ms, system, ask), system=system)
+        Quantity(request.name, partial(_figure_ms, system, request), system=system)
         for library in ("", *installed)
-        for system, asks in _ASKED[library].items()
-        for ask in asks
+        for system, requests in _REQUESTS_OF[library].items()
+        for request in requests
     ]
     # A round has thousands of tasks, and 100 MB several times on each system.
     return Part("others", quantities, partial(_probes, installed), slower=5)
 
 
-def _figure_ms(system: str, ask: Ask, taken: Round) -> float:
-    less = taken[f"{system}: {ask.than.name}"] if ask.than else 0.0
-    return taken[f"{system}: {ask.name}"] - less
+def _figure_ms(system: str, request: GraphRequest, taken: Round) -> float:
+    less = taken[f"{system}: {request.than.name}"] if request.than else 0.0
+    return taken[f"{system}: {request.name}"] - less
 
 
 @contextmanager
@@ -121,18 +123,20 @@ def _probes(libraries: Sequence[str], launcher: Launcher) -> Iterator[list[Probe
         found = stack.enter_context(_wraps(launcher))
         for library in libraries:
             for system in stack.enter_context(STARTED[library]()):
-                for ask in _ASKED[library][system.name]:
-                    found.append(partial(_timed, system.name, ask, partial(ask.on, system)))
+                for request in _REQUESTS_OF[library][system.name]:
+                    found.append(partial(_timed, system.name, request, partial(request.on, system)))
         yield found
 
 
-def _timed(system: str, ask: Ask, right: Callable[[], bool]) -> Round:
-    """Return the mean of `ask.times` requests; raises ``wrong-output`` for a wrong answer."""
+def _timed(system: str, request: GraphRequest, right: Callable[[], bool]) -> Round:
+    """Return the mean of `request.times` requests; raises ``wrong-output`` for a wrong answer."""
     start = time.perf_counter()
-    for _ in range(ask.times):
+    for _ in range(request.times):
         if not right():
-            raise ChironError("wrong-output", f"{system} answers {ask.name} wrongly", status=500)
-    return {f"{system}: {ask.name}": (time.perf_counter() - start) * 1000 / ask.times}
+            raise ChironError(
+                "wrong-output", f"{system} answers {request.name} wrongly", status=500
+            )
+    return {f"{system}: {request.name}": (time.perf_counter() - start) * 1000 / request.times}
 
 
 def _one_process(_: int, tasks: int) -> Sizes:
@@ -155,17 +159,19 @@ def wrap_shapes() -> list[Shape]:
     return [
         shape(
             f"others-{number}",
-            f"chiron-evaluate-{ask.gives}",
-            [_PLACED[system](*stage) for stage in enumerate(ask.stages)],
+            f"chiron-evaluate-{request.gives}",
+            [_PLACED[system](*stage) for stage in enumerate(request.stages)],
             mechanism="pool",
             memory_mib=_MEMORY_MIB,
         )
-        for number, (system, ask) in enumerate(_wrapped())
+        for number, (system, request) in enumerate(_wrapped())
     ]
 
 
-def _wrapped() -> list[tuple[str, Ask]]:
-    return [(system, ask) for system, asks in _ASKED[""].items() for ask in asks]
+def _wrapped() -> list[tuple[str, GraphRequest]]:
+    return [
+        (system, request) for system, requests in _REQUESTS_OF[""].items() for request in requests
+    ]
 
 
 @contextmanager
@@ -173,11 +179,11 @@ def _wraps(launcher: Launcher) -> Iterator[list[Probe]]:
     with ExitStack() as stack:
         deployed = stack.enter_context(workflows(launcher, wrap_shapes(), _SOURCES))
         found: list[Probe] = []
-        for (system, ask), workflow in zip(_wrapped(), deployed.values(), strict=True):
+        for (system, request), workflow in zip(_wrapped(), deployed.values(), strict=True):
             client = stack.enter_context(closing(direct(launcher.gateway.url, workflow.entry)))
-            body = (_REQUEST if ask.gives == "noop" else str(ask.size)).encode()
+            body = (_REQUEST if request.gives == "noop" else str(request.size)).encode()
             right = partial(_right, client, body, workflow.expected(body))
-            found.append(partial(_timed, system, ask, right))
+            found.append(partial(_timed, system, request, right))
         yield found
 
 

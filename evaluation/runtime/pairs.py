@@ -1,8 +1,10 @@
-"""Connections of which both ends are on this machine."""
+"""Connections to another process of this machine."""
 
 from __future__ import annotations
 
 import socket
+
+from chiron.workflow.errors import ChironError
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
@@ -13,3 +15,9 @@ def tcp_pair() -> tuple[socket.socket, socket.socket]:
     for each in (ours, theirs):
         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return ours, theirs
+
+
+def await_byte(channel: socket.socket) -> None:
+    """Wait for the byte by which the other process acknowledges; raises ``died`` at its end."""
+    if not channel.recv(1):
+        raise ChironError("died", "the other process of a measurement has ended", status=500)

@@ -23,7 +23,7 @@ from chiron.evaluation.runtime.deployed import (
     workflows,
 )
 from chiron.evaluation.runtime.handlers import handing
-from chiron.evaluation.runtime.pairs import tcp_pair
+from chiron.evaluation.runtime.pairs import await_byte, tcp_pair
 from chiron.evaluation.runtime.rounds import Part, Probe, Quantity, Round
 from chiron.evaluation.runtime.servers import SERVERS, missing
 from chiron.gateway.exchange import LARGEST_BYTES
@@ -144,7 +144,7 @@ def sending(size: int) -> Iterator[Callable[[], float]]:
             begun, sent = time.perf_counter(), 0
             while sent < size:
                 sent += os.sendfile(ours.fileno(), memory, sent, size - sent)
-            ours.recv(1)
+            await_byte(ours)
             return (time.perf_counter() - begun) * 1000
 
         with subprocess.Popen(command, pass_fds=[theirs.fileno()]), ours:

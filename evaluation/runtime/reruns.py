@@ -25,6 +25,8 @@ _CRASHING = "chiron-evaluate-crashing"
 _CHAIN, _CLIENTS, _REQUESTS_A_ROUND = 4, 8, 20
 #: The timeout after which the paper's client retries, in seconds.
 _PATIENCE_S = 0.8
+#: The errors in a row after which a request has failed: crashes hardly cause so many.
+_MOST_ERRORS = 10
 _REQUEST = b"{}"
 
 
@@ -71,16 +73,19 @@ def measure_reruns(
 
 
 def _latency_ms(client: Client, way: _Way) -> float:
-    start = time.perf_counter()
+    """Return the latency with retries; raises the error of the last of `_MOST_ERRORS` tries."""
+    start, errors = time.perf_counter(), 0
     while True:
         begun = time.perf_counter()
         try:
             client.post(_REQUEST)
+            return (time.perf_counter() - start) * 1000
         except ChironError:
+            errors += 1
+            if errors == _MOST_ERRORS:
+                raise
             if not way.is_told:
                 time.sleep(max(0.0, begun + _PATIENCE_S - time.perf_counter()))
-            continue
-        return (time.perf_counter() - start) * 1000
 
 
 def _figures(taken: dict[str, list[float]]) -> list[Figure]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
 
@@ -35,6 +35,23 @@ class Figure(Document):
     high: float
     samples: int
 
+    @classmethod
+    def of(cls, name: str, values: Iterable[float], unit: Unit = "ms", system: str = "") -> Figure:
+        """Return the figure of at least one value."""
+        found = list(values)
+        low, median, high = statistics.quantiles(
+            found if len(found) > 1 else found * 2, n=4, method="inclusive"
+        )
+        return cls(
+            name=name,
+            system=system,
+            unit=unit,
+            median=round(median, 3),
+            low=round(low, 3),
+            high=round(high, 3),
+            samples=len(found),
+        )
+
 
 class RuntimeReport(Measured):
     """All figures of one run."""
@@ -51,21 +68,8 @@ class Quantity(NamedTuple):
     system: str = ""
 
     def figure(self, rounds: Sequence[Round]) -> Figure:
-        """Return the figure of at least two rounds.
-
-        Differences are taken within a round, so that a slow spell of the machine cancels out.
-        """
-        quartiles = statistics.quantiles(map(self.of, rounds), n=4, method="inclusive")
-        low, median, high = (round(each, 3) for each in quartiles)
-        return Figure(
-            name=self.name,
-            system=self.system,
-            unit=self.unit,
-            median=median,
-            low=low,
-            high=high,
-            samples=len(rounds),
-        )
+        """Return the figure; differences within a round cancel slow spells of the machine."""
+        return Figure.of(self.name, map(self.of, rounds), self.unit, self.system)
 
 
 class Part(NamedTuple):
@@ -85,7 +89,6 @@ def resampled(
     samples: Sequence[Sequence[float]],
     of: Callable[[list[float]], float],
     unit: Unit = "ms",
-    system: str = "",
 ) -> Figure:
     """Return the figure that `of` computes from the 99th percentile of each of `samples`.
 
@@ -97,7 +100,6 @@ def resampled(
     low, _, high = statistics.quantiles(drawn, n=4)
     return Figure(
         name=name,
-        system=system,
         unit=unit,
         median=round(of([p99(each) for each in samples]), 3),
         low=round(low, 3),

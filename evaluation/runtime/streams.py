@@ -9,7 +9,6 @@ end-to-end time of equation (1) is from the first writer's begin until the last 
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from urllib.parse import urlsplit
 from chiron.deployment.launcher import Launcher
 from chiron.evaluation.runtime.deployed import Client, Shape, direct, plan_of, workflows
 from chiron.evaluation.runtime.handlers import reading, writing
-from chiron.evaluation.runtime.pairs import tcp_pair
+from chiron.evaluation.runtime.pairs import await_byte, tcp_pair
 from chiron.evaluation.runtime.rounds import Figure
 from chiron.evaluation.runtime.servers import SERVERS, missing
 from chiron.workflow.dag import parse_dag
@@ -32,7 +31,7 @@ from chiron.workflow.errors import ChironError
 _WRITING, _READING = "chiron-evaluate-write", "chiron-evaluate-read"
 _STORE = "MinIO"
 _STREAM, _BARE = "stream", "bare socket"
-_PROGRAM = Path(__file__).with_name("stored.py")
+_PROGRAM = Path(__file__).with_name("transfer_objects.py")
 _GOOD = timedelta(hours=1)
 #: Bytes of a megabyte, and the default sizes that each writer writes.
 _MB, _SIZES_MB = 1_000_000, (1.0, 16.0, 100.0)
@@ -119,9 +118,7 @@ def _figures(name: str, ways: dict[str, Callable[[], float]], rounds: int) -> It
             way = list(ways)[(number + turn) % len(ways)]
             taken[way].append(ways[way]() * 1000)
     for way, values in taken.items():
-        low, median, high = statistics.quantiles(values[1:], n=4, method="inclusive")
-        rounded = {"low": round(low, 3), "median": round(median, 3), "high": round(high, 3)}
-        yield Figure(name=name, system=way, unit="ms", samples=rounds, **rounded)
+        yield Figure.of(name, values[1:], system=way)
 
 
 def _shape(pattern: Pattern) -> Shape:
@@ -161,7 +158,7 @@ def _bare_s(size: int) -> float:
             count = min(left, len(piece))
             ours.sendall(piece[:count])
             left -= count
-        ours.recv(1)
+        await_byte(ours)
         return time.monotonic() - begun
 
 

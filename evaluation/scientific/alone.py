@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chiron.deployment.measure import checked_invoke, checked_payloads
-from chiron.evaluation.bench.bench import Leftovers, Placed, deploy
+from chiron.evaluation.bench.bench import DeployedVariant, Leftovers, deploy
 from chiron.evaluation.bench.rounds import Measurement, Round, Session
 from chiron.evaluation.bench.settings import Scale
 from chiron.evaluation.bench.setup import PROFILE_FILE, Place, kept
@@ -133,11 +133,11 @@ def measure(
             measurement.run(Session(bench, 0, scale, out), place.progress)
 
 
-def _turn(store: StorePlace, session: Session, placed: Placed) -> Turn:
-    bench, deployment = session.bench, placed.deployment
+def _turn(store: StorePlace, session: Session, deployed: DeployedVariant) -> Turn:
+    bench, deployment = session.bench, deployed.deployment
 
     def spent() -> tuple[float | None, ...]:
-        used_s = placed.meter.cpu_s() if placed.meter else None
+        used_s = deployed.meter.cpu_s() if deployed.meter else None
         return gateway_bytes(bench.url, deployment.names), store_bytes(store), used_s
 
     before, requests = spent(), bench.requests(session.round, session.scale.block)

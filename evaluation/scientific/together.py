@@ -87,8 +87,8 @@ def _deployed(
 
 def _round(variant: str, benches: Mapping[str, Bench], seconds: float) -> TogetherRound:
     async def window(bench: Bench) -> ClosedSample:
-        (placed,) = bench.placed.values()
-        route = placed.deployment.invoker.route
+        (deployed,) = bench.deployed.values()
+        route = deployed.deployment.invoker.route
         async with client_of(bench.url, route, weighted_cycle(bench.checked)) as client:
             return await closed_loop(client, 1, seconds, seconds)
 

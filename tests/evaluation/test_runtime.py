@@ -12,8 +12,8 @@ from chiron.evaluation.runtime.costs import (
     span_shapes,
     trigger_shapes,
 )
+from chiron.evaluation.runtime.data_passing import copying, large_shapes
 from chiron.evaluation.runtime.handlers import large, spawning
-from chiron.evaluation.runtime.passing import copying, large_shapes
 from chiron.evaluation.runtime.rounds import Quantity, interleaved, starts
 from tests.rows import each_row
 

@@ -130,9 +130,9 @@ def _large(kind: Kind) -> Part:
 
 #: Consumers of an object, for the figures with several consumers.
 _CONSUMERS = 4
-_HANDED_OVER = (1_000, 10_000, 64_000, 128_000, 256_000, 1_000_000, 10_000_000, 100_000_000)
+_OBJECT_BYTES = (1_000, 10_000, 64_000, 128_000, 256_000, 1_000_000, 10_000_000, 100_000_000)
 
-_HANDING_OVER = Path(__file__).with_name("handing_over.py")
+_PASS_OBJECTS = Path(__file__).with_name("pass_objects.py")
 
 
 def _object_quantities(size: int) -> list[Quantity]:
@@ -154,7 +154,7 @@ def _beyond_writing(size: int, name: str, consumers: int) -> Quantity:
 @contextmanager
 def _object_probes(_launcher: Launcher) -> Iterator[list[Probe]]:
     program = subprocess.Popen(
-        [sys.executable, _HANDING_OVER, str(_CONSUMERS), "1", *map(str, _HANDED_OVER)],
+        [sys.executable, _PASS_OBJECTS, str(_CONSUMERS), "1", *map(str, _OBJECT_BYTES)],
         env=os.environ | {"PYTHONPATH": str(TEMPLATES / "python3-wrap")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -162,17 +162,17 @@ def _object_probes(_launcher: Launcher) -> Iterator[list[Probe]]:
     )
     into, said = cast(IO[str], program.stdin), cast(IO[str], program.stdout)
 
-    def hand_over() -> Round:
+    def pass_objects() -> Round:
         into.write("\n")
         into.flush()
         return cast(Round, json.loads(said.readline()))
 
     with program, into:
-        yield [hand_over]
+        yield [pass_objects]
 
 
 PARTS = (
-    Part("objects", [*chain(*map(_object_quantities, _HANDED_OVER))], _object_probes),
+    Part("objects", [*chain(*map(_object_quantities, _OBJECT_BYTES))], _object_probes),
     _large("result"),
     _large("input"),
 )

@@ -26,22 +26,23 @@ def main(consumers: int, sizes: Sequence[int]) -> None:
         found = {}
         for content in contents:
             name = str(len(content))
-            found[f"{name}.frame"] = _hand_over(channels[:1], content)
+            found[f"{name}.frame"] = _passed_ms(channels[:1], content)
             begun = time.perf_counter()
             shared = Shared.of(content)
             found[f"{name}.write"] = (time.perf_counter() - begun) * 1000
             for count in (1, consumers):
-                found[f"{name}.shared.{count}"] = _hand_over(channels[:count], shared)
+                found[f"{name}.shared.{count}"] = _passed_ms(channels[:count], shared)
         print(json.dumps(found), flush=True)
 
 
-def _hand_over(channels: Sequence[socket.socket], frame: bytes | Shared) -> float:
+def _passed_ms(channels: Sequence[socket.socket], frame: bytes | Shared) -> float:
     """Return the milliseconds until every consumer has acknowledged the value."""
     begun = time.perf_counter()
     for channel in channels:
         framing.write(channel, [frame])
     for channel in channels:
-        channel.recv(1)
+        if not channel.recv(1):
+            sys.exit("a consumer has ended")
     return (time.perf_counter() - begun) * 1000
 
 
