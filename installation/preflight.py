@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -17,34 +18,26 @@ from chiron.openfaas.client import Gateway
 from chiron.openfaas.credentials import Credentials, credentials_for
 from chiron.openfaas.objects import GatewayInfo
 from chiron.openfaas.stack import PREFIX, image_prefix
+from chiron.scheduler.limits import COMMUNITY_EDITION_FUNCTIONS
 from chiron.workflow.errors import ChironError
 
-OLDEST_PYTHON = (3, 11)
 #: The timeout of the Docker engine in seconds.
 DOCKER_LIMIT_S = 3
 #: The timeout of one answer of the gateway in seconds.
 GATEWAY_LIMIT_S = 2.0
-#: Functions that the Community Edition allows (its end-user licence agreement).
-CE_FUNCTIONS = 15
 #: Replicas of a function by provider, under the Community Edition's limits.
 CE_REPLICAS = {"faasd": "1", "faasd-ce": "1", "faas-netes-ce": "1 to 5"}
 #: Asks the engine that faas-cli builds with, by Docker's contexts and DOCKER_HOST.
 _ENGINE = ("docker", "version", "--format", "{{.Server.Version}}")
 
 
-def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
-    """Whether this Python is new enough."""
-    shown = ".".join(map(str, version))
-    if version >= OLDEST_PYTHON:
-        return Finding("python", True, f"{shown} at {sys.executable}")
-    needed = ".".join(map(str, OLDEST_PYTHON))
-    return Finding("python", False, f"{shown} is too old", f"install Python {needed} or newer")
+def python() -> Finding:
+    """Which Python runs this; an older one than pip demands could not import the checks."""
+    return Finding("python", True, f"{platform.python_version()} at {sys.executable}")
 
 
-def check_cores(cores: int | None = None) -> Finding:
+def check_cores(cores: int) -> Finding:
     """How many cores this process may run on; on one core, a wrap's processes only take turns."""
-    if cores is None:
-        cores = len(os.sched_getaffinity(0))
     if cores >= 2:
         return Finding("cores", True, f"{cores} cores", required=False)
     fix = "give it two cores or more: on one, parallel processes only take turns"
@@ -124,7 +117,8 @@ def _description(url: str, info: GatewayInfo, deployed: int) -> str:
     replicas = CE_REPLICAS.get(provider.provider)
     if replicas is None:
         return f"{text}, {deployed} functions"
-    return f"{text}, {deployed} of {CE_FUNCTIONS} functions, {replicas} replicas each (CE)"
+    functions = f"{deployed} of {COMMUNITY_EDITION_FUNCTIONS} functions"
+    return f"{text}, {functions}, {replicas} replicas each (CE)"
 
 
 def _fix(error: ChironError, url: str) -> str:
@@ -190,8 +184,8 @@ def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
     finding, info = _gateway(gateway, variables)
     pulling = info.provider.provider or "this gateway" if info and not info.embedded else None
     return [
-        check_python(),
-        check_cores(),
+        python(),
+        check_cores(len(os.sched_getaffinity(0))),
         check_cgroup(),
         check_strace(search_path, os_release()),
         check_tracing(search_path),

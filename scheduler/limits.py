@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chiron.scheduler.planners import DEFAULT_PLANNER, searched
 from chiron.workflow.plan import Plan
 
-#: The most functions in OpenFaaS Community Edition.
+#: The most functions in OpenFaaS Community Edition, by its end-user licence agreement.
 COMMUNITY_EDITION_FUNCTIONS = 15
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+from unittest.mock import Mock
+
 import pytest
 
-from chiron.evaluation.runtime import rounds
+from chiron.evaluation.runtime import reruns, rounds
 from chiron.evaluation.runtime.costs import (
     PARTS,
     measure_runtime,
@@ -14,7 +17,9 @@ from chiron.evaluation.runtime.costs import (
 )
 from chiron.evaluation.runtime.data_passing import copying, large_shapes
 from chiron.evaluation.runtime.handlers import large, spawning
-from chiron.evaluation.runtime.rounds import Quantity, interleaved, starts
+from chiron.evaluation.runtime.pairs import await_byte
+from chiron.evaluation.runtime.rounds import Figure, Quantity, interleaved, starts
+from chiron.workflow.errors import ChironError
 from tests.rows import each_row
 
 
@@ -70,6 +75,26 @@ def test_a_figure_is_the_median_of_differences_within_each_round():
     rounds = [{"a": 1.0, "b": 4.0}, {"a": 100.0, "b": 101.0}, {"a": 2.0, "b": 4.0}]
     figure = Quantity("b more than a", lambda r: r["b"] - r["a"]).figure(rounds)
     assert (figure.median, figure.low, figure.high, figure.samples) == (2.0, 1.5, 2.5, 3)
+
+
+def test_a_figure_may_be_of_one_value():
+    found = Figure.of("one", [4.0])
+    assert (found.low, found.median, found.high, found.samples) == (4.0, 4.0, 4.0, 1)
+
+
+def test_a_process_that_has_ended_acknowledges_nothing():
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ours, pytest.raises(ChironError, match="has ended"):
+        await_byte(ours)
+
+
+def test_a_request_that_always_fails_is_not_retried_for_ever():
+    client = Mock()
+    client.post.side_effect = ChironError("wrong-output", "status 502", status=502)
+    with pytest.raises(ChironError, match="502"):
+        reruns._latency_ms(client, reruns._WAYS[1])
+    assert client.post.call_count == 10
 
 
 def test_every_round_begins_with_another_measurement_and_the_first_rounds_do_not_count():

@@ -15,7 +15,6 @@ from chiron.installation.preflight import (
     check_docker,
     check_faas_cli,
     check_gateway,
-    check_python,
     preflight,
 )
 from tests.serving import Answering, served
@@ -70,13 +69,6 @@ def test_no_gateway_leads_to_the_embedded_one():
     assert not finding.ok
     assert told is None
     assert "chiron serve" in finding.fix
-
-
-@pytest.mark.parametrize(("version", "ok"), [((3, 10), False), ((3, 11), True), ((4, 0), True)])
-def test_python_has_to_be_new_enough(version, ok):
-    finding = check_python(version)
-    assert finding.ok is ok
-    assert ("3.11" in finding.fix) is not ok
 
 
 def test_one_core_is_too_few():

@@ -67,7 +67,7 @@ def test_what_a_task_does_is_part_of_its_bar(known):
     (bar,) = rows["First"]
     assert {kind for kind, _, _ in bar["parts"]} == {"cpu"}
     assert (bar["parts"][0][1], bar["parts"][-1][2]) == (0.0, 100.0)
-    assert "computes with the GIL: 2.01 ms" in bar["told"]  # a switch costs 0.01
+    assert "computes with the GIL: 2.01 ms" in bar["tooltip"]  # a switch costs 0.01
 
 
 def test_the_task_that_is_off_most_comes_first(known):
