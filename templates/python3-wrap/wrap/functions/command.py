@@ -13,7 +13,6 @@ import re
 import select
 import shlex
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -32,7 +31,7 @@ from wrap.observe import log
 from wrap.pipes.frames import BUFFER
 from wrap.pipes.reader import Reader, WrittenStream
 from wrap.values.value import Object, shown
-from wrap.workers.fork_server import ending
+from wrap.workers.fork_server import ending, kill
 from wrap.workers.reaper import Program
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 COMMAND = "command"
 #: Placeholders for paths in a command's words: files in place of stdin and stdout; with a name, a
 #: stream or another output.
-_IN, _OUT = "{in}", "{out}"
 _PLACES = re.compile(r"\{(in|out)(?::([^{}]+))?\}")
 #: The server process. A worker process has a process group of its own, which is killed as a whole.
 _SERVER = os.getpid()
@@ -200,9 +198,7 @@ class _Child:
 
     def kill(self) -> None:
         """Kill the program and its own group, if any, before its pid can be reused."""
-        for kill in (os.killpg, os.kill):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                kill(self._process.pid, signal.SIGKILL)
+        kill(self._process.pid)
 
     def wait(self) -> int:
         os.close(self._ended)

@@ -35,7 +35,6 @@ from wrap.http.answers import (
     not_begun,
     passed_back,
     traced,
-    uncopied,
 )
 from wrap.http.controls import controls
 from wrap.http.handing_on import NOT_TAKEN, can_be_taken, hander_of
@@ -268,7 +267,7 @@ def _events(
         elif watch.traced:
             answer(traced(runtime, output, results, arrived), results)
         else:
-            answer(uncopied([output.view()], JSON), results)
+            answer(Response([output.view()], content_type=JSON), results)
 
     try:
         if alone:
@@ -308,8 +307,8 @@ def _answer(
         (status, headers), kind = output.head, output.content_type
         if runtime.wrap.instances and "Content-Type" not in dict(headers):
             kind = kind or UNSAID  # which is left out where another task may follow
-        return uncopied([output.view()], kind, status, headers)
-    return uncopied([output.view()], output.answer_type())
+        return Response([output.view()], status, headers, kind)
+    return Response([output.view()], content_type=output.answer_type())
 
 
 def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -> None:
@@ -324,7 +323,8 @@ def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -
 
     def respond(execution: Execution, results: list[Result]) -> Response:
         store_path.put(runtime.store, ident.number, store_path.outputs(results), deadline)
-        return uncopied(list(framing.pieces(answer(results, arrived))), CONTENT_TYPE)
+        pieces = list(framing.pieces(answer(results, arrived)))
+        return Response(pieces, content_type=CONTENT_TYPE)
 
     engine = engine_of(runtime, asked)
     Answering(runtime, environ, ident, arrived, deadline, respond).execute(engine, asked.objects)

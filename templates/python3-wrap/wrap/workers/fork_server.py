@@ -112,7 +112,7 @@ class ForkServer:
             goes_on = all(key.data() for key, _ in found)
             self._supply()
         for pid in self._pids.values():
-            _kill(pid)
+            kill(pid)
 
     def _supply(self) -> None:
         """Ensure that a reaper waits for the next program."""
@@ -217,7 +217,7 @@ class ForkServer:
     def _end(self, number: int, answer: socket.socket) -> None:
         self._asked[number] = answer
         if number in self._pids:
-            _kill(self._pids[number])
+            kill(self._pids[number])
         else:
             self._answer(number, self._endings.pop(number, "never started"))
 
@@ -228,7 +228,7 @@ class ForkServer:
         while (pid := _ended_child()) is not None:
             number = numbers.get(pid)
             if number is not None:
-                _kill(pid)  # its process group, before its pid can be reused
+                kill(pid)  # its process group, before its pid can be reused
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if code == _LACKED:
                 importlib.import_module(_ANSWERS)
@@ -265,11 +265,11 @@ def _ended_child() -> int | None:
     return None
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     """Kill a child that has not been reaped, and its process group."""
-    for kill in (os.killpg, os.kill):  # it may not have its group yet
+    for end in (os.killpg, os.kill):  # it may not have its group yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+            end(pid, signal.SIGKILL)
 
 
 def ending(code: int) -> str:

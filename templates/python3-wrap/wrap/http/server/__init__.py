@@ -11,6 +11,7 @@ connection that has been silent for longest gives way.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -22,7 +23,6 @@ from functools import partial
 from typing import NoReturn
 
 from wrap.core import memory_shares
-from wrap.core.renewal import Renewal
 
 from .accepting import Server
 from .body import LargeBody, unfilled
@@ -156,16 +156,22 @@ def _serve_until(
     turn: Callable[[float], None],
     hooks: Hooks,
 ) -> None:
-    """Serve until a signal to end; restart if the program is worn or has lost its port."""
-    own, renewal = _identity(listener), Renewal(hooks.drain_s)
+    """Serve until a signal to end; restart if the program is worn or has lost its port.
+
+    A restart waits until nothing is in flight; for an incomplete request, `drain_s` at most.
+    """
+    own, worn_since = _identity(listener), math.inf
     looked, lost = time.monotonic(), False
     while not stopping:
-        turn(_ENDING_S if renewal.is_due else 1)
+        turn(1 if worn_since == math.inf else _ENDING_S)
         now = time.monotonic()
         if now > looked + _LISTENER_LOOK_S:
             looked, lost = now, _identity(listener) != own
-        renewal.look(now, lost or hooks.worn())
-        if renewal.is_due and not server.in_flight(late=renewal.is_late(now)):
+        if not (lost or hooks.worn()):  # lost threads may have ended meanwhile
+            worn_since = math.inf
+            continue
+        worn_since = min(worn_since, now)
+        if not server.in_flight(late=now > worn_since + hooks.drain_s):
             _begin_anew(server, None if lost else listener, hooks.close)
 
 
