@@ -31,13 +31,13 @@ from wrap.cluster.peers import PeerProtocol
 from wrap.cluster.store_path import ByStore
 from wrap.config import sandbox
 from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
-from wrap.config.wrap_spec import Wrap
 from wrap.core import memory_shares
 from wrap.core.builds import build_of, is_handed_back
 from wrap.core.ending import may_exit
 from wrap.core.errors import TaskError
 from wrap.core.lost_threads import LostThreads
 from wrap.core.program import MAIN
+from wrap.core.wrap_spec import Wrap
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.liveness import end_at_signal
 from wrap.event_loop.loop import Loop

@@ -15,11 +15,11 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Wrap
 from wrap.core.executions import DistributedExecutions
 from wrap.core.retry import REPORTS, sends_to, tries_after_refusal
 from wrap.core.sharing import Sharing, is_needed
 from wrap.core.streams import StreamId
+from wrap.core.wrap_spec import Wrap
 from wrap.dispatch.backpressure import Pressure
 from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer

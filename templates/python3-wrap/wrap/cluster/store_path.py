@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import TaskError
 from wrap.core.program import Key
+from wrap.core.wrap_spec import Wrap
 from wrap.net.messages import Ident, Request, Result
 from wrap.net.object_store import Store
 from wrap.net.transport import Answered, Forwarded, Transport

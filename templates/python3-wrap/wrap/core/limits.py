@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from wrap.core import commands as do
 from wrap.core.commands import Command
-from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Program
+
+if TYPE_CHECKING:
+    from wrap.core.wrap_spec import Wrap
 
 #: The minimum time to wait for an answer at the deadline, in seconds.
 _MOMENT_S = 0.001
@@ -85,7 +87,7 @@ class TaskLimits:
     """
 
     def __init__(
-        self, program: Program, deployment: Deployment, limits: Limits, commands: list[Command]
+        self, program: Program, deployment: Wrap, limits: Limits, commands: list[Command]
     ) -> None:
         #: Task -> its limit.
         self.until: dict[int, float] = {}

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Component
 from wrap.core.recovery import AttemptCounts, Rerun, may_retry, tasks_to_rerun
+
+if TYPE_CHECKING:
+    from wrap.core.wrap_spec import Wrap
 
 #: How often an execution may reconnect to wraps that still exist.
 _RECONNECTIONS = 5
@@ -79,7 +81,7 @@ class Participants:
         wanted: tasks whose objects the coordinator awaits, besides the inputs of its own tasks.
     """
 
-    def __init__(self, workflow: Deployment, wanted: frozenset[int]) -> None:
+    def __init__(self, workflow: Wrap, wanted: frozenset[int]) -> None:
         #: Wrap -> its question, for wraps that have not replied.
         self.asked: dict[str, Question] = {}
         self._workflow = workflow

@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.patience import Patience
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
@@ -27,19 +26,9 @@ from wrap.core.triggers import MOST_AT_ONCE
 if TYPE_CHECKING:
     from wrap.core.statemachine.chance import Chance
     from wrap.core.statemachine.expressions import Evaluator
+    from wrap.core.wrap_spec import Entry, Wrap
 
 _MANY = 1 << 30
-
-
-class Definition(Protocol):
-    """A state machine: its normalised document, the task of each state, and its trigger."""
-
-    @property
-    def machine(self) -> dict[str, Any] | None: ...
-    @property
-    def states(self) -> Mapping[str, int]: ...
-    @property
-    def in_stages(self) -> bool: ...
 
 
 class World(NamedTuple):
@@ -72,7 +61,7 @@ class Placement(Program):
     sources: Mapping[int, Source] = {}
     users: Mapping[Key, Sequence[int]] = {}
 
-    def __init__(self, wrap: Deployment, gives: Collection[int] = ()) -> None:
+    def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:
         self.wrap = wrap
         self.gives = gives
         self.place_of: dict[int, Place] = {}
@@ -157,7 +146,7 @@ class Placement(Program):
 class Instances(Placement):
     """Independent instances that another wrap asks for."""
 
-    def __init__(self, wrap: Deployment, numbers: Sequence[int]) -> None:
+    def __init__(self, wrap: Wrap, numbers: Sequence[int]) -> None:
         super().__init__(wrap, numbers)
         self._left = len(numbers)
         self._numbers = numbers
@@ -193,8 +182,8 @@ class Deciding(Placement):
 
     def __init__(
         self,
-        wrap: Deployment,
-        entry: Definition,
+        wrap: Wrap,
+        entry: Entry,
         ident: str,
         deadline: float,
         world: World,

@@ -35,7 +35,7 @@ from wrap.workers.fork_server import ending, kill
 from wrap.workers.reaper import Program
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen
+    from wrap.core.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
 #: The style of such functions.

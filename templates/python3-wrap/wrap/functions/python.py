@@ -24,7 +24,7 @@ from wrap.functions.public import PACKAGE
 from wrap.observe import log
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen, Wrap
+    from wrap.core.wrap_spec import Seen, Wrap
     from wrap.functions.by_flask import Application
     from wrap.functions.task_io import TaskIO
     from wrap.values.value import Object

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from waitress.task import hop_by_hop
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of
+from wrap.core.wrap_spec import Seen
 from wrap.functions.answers import flask_value
 from wrap.values.value import JSON, Object, shown
 

@@ -14,10 +14,10 @@ from typing import IO, Any, NamedTuple, cast
 
 from chiron_io import OUTPUT
 
-from wrap.config.wrap_spec import InBuckets, Wrap
 from wrap.core.buckets.routes import ALL, emission_targets
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
+from wrap.core.wrap_spec import InBuckets, Wrap
 from wrap.functions import styles
 from wrap.net.messages import Result
 from wrap.pipes.broker import Open

@@ -14,13 +14,13 @@ from uuid import uuid4
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import Participant, engine_of
-from wrap.config.wrap_spec import Entry, Seen, Wrap
 from wrap.core import admission
 from wrap.core.builds import OTHER_BUILD, build_of, check_caller, is_handed_back
 from wrap.core.dag import Engine, Part
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.placement import Deciding
 from wrap.core.program import Key, Program, keys
+from wrap.core.wrap_spec import Entry, Seen, Wrap
 from wrap.dispatch.execution import Execution
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.world import WORLD

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 
 from wrap.config.settings import ROUTE
-from wrap.config.wrap_spec import is_name
+from wrap.core.wrap_spec import is_name
 from wrap.http import server
 
 #: The minimum limit of requests that another wrap answers: their threads only wait for it.

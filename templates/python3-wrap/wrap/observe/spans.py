@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import SERVER_FAULT, TaskError
+from wrap.core.wrap_spec import Wrap
 from wrap.net.messages import Ident, Result
 from wrap.observe.metrics import Counter
 from wrap.observe.timeline import timeline

@@ -20,10 +20,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import TaskError
 from wrap.core.executions import EARLY_S
 from wrap.core.streams import Broken, OpenStreams, StreamId, Streams
+from wrap.core.wrap_spec import Wrap
 from wrap.event_loop.liveness import essential
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool

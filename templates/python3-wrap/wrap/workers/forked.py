@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from wrap.config.wrap_spec import Wrap
+from wrap.core.wrap_spec import Wrap
 from wrap.functions import leftovers, runner
 from wrap.functions.function_runner import FunctionRunner
 from wrap.http import server

@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 
-from wrap.config.wrap_spec import Wrap
 from wrap.core.dag import Engine, Part, users_among
 from wrap.core.program import MAIN, Key, given_to, keys
 from wrap.core.start_queue import StartQueue
+from wrap.core.wrap_spec import Wrap
 from wrap.event_loop.threads import ThreadPool
 from wrap.functions.task_io import Access, Begins, Emitted
 from wrap.net import framing

@@ -10,8 +10,8 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from wrap.config.declaration import EntryDeclaration, WrapDeclaration
 from wrap.core.dag import Graph, Part
+from wrap.core.declaration import EntryDeclaration, WrapDeclaration
 from wrap.core.program import Component, Key, Place, Source, Streamed, keys
 from wrap.core.recovery import connected
 
