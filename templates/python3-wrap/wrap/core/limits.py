@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from wrap.core import commands as do
 from wrap.core.commands import Command
@@ -29,16 +29,6 @@ class Limits(NamedTuple):
     large_from: int
 
 
-class Limited(Protocol):
-    """An item with a time limit, in seconds of the monotonic clock."""
-
-    @property
-    def limit(self) -> float: ...
-
-
-Each = TypeVar("Each", bound=Limited)
-
-
 def until(now: float, deadline: float, *timeouts_s: float) -> float:
     """Return the limit of an item that begins now: its shortest timeout or the deadline."""
     return min(deadline, now + min(timeouts_s))
@@ -47,20 +37,6 @@ def until(now: float, deadline: float, *timeouts_s: float) -> float:
 def left_s(now: float, deadline: float) -> float:
     """Return the seconds left, at least a moment so that a ready answer can still be read."""
     return max(_MOMENT_S, deadline - now)
-
-
-def overdue(running: Iterable[Each], now: float) -> tuple[list[Each], float]:
-    """Return the items past their limits and the next limit of the others (infinite if none).
-
-    Overdue threads may continue, as they cannot be killed. They do not count for the next limit.
-    """
-    late, next_limit = list[Each](), math.inf
-    for each in running:
-        if each.limit <= now:
-            late.append(each)
-        else:
-            next_limit = min(next_limit, each.limit)
-    return late, next_limit
 
 
 def expired(

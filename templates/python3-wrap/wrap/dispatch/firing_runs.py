@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from wrap.core.buckets.flow import Firing
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError, too_late
-from wrap.core.limits import overdue, until
+from wrap.core.limits import until
 from wrap.core.program import MAIN, Key
 from wrap.dispatch.event_objects import input_of
 from wrap.dispatch.execution import Execution, Outcome
@@ -148,8 +149,12 @@ class FiringRuns:
         runtime = self._runtime
         with self._lock:
             self._alarm.clear()
-            late, next_look = overdue(self._here, time.monotonic())
-            self._alarm.set_for(next_look)
+            now = time.monotonic()
+            late = [run for run in self._here if run.limit <= now]
+            # Overdue threads may continue, as they cannot be killed. They need no further look.
+            self._alarm.set_for(
+                min((run.limit for run in self._here if run.limit > now), default=inf)
+            )
         for run in late:
             function = runtime.wrap.tasks[run.task]
             error = too_late(function).located(function, runtime.wrap.name)
