@@ -89,7 +89,7 @@ class Coordinator(Peers):
     ) -> None:
         """Begin another attempt of all tasks that live streams connect with `task`, or fail."""
         component = self._wrap.components[task]
-        again = self._participants.count_break(component, attempt)
+        again = self._participants.attempts.count_break(component, attempt)
         if again is None:
             fail_later(execution, error)
         elif again:

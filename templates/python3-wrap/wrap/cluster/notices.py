@@ -57,7 +57,7 @@ class Notices:
         fields = [self._execution.ident.number, min(component), attempt]
         rounds = self._notify(names, Message(AGAIN, fields))
         for each in rounds.running:
-            self._participants.record_notified(each, component, attempt)
+            self._participants.attempts.record_notified(each, component, attempt)
         return rounds.objects_at
 
     def _notify(self, names: Iterable[str], message: Message) -> NoticeRounds:

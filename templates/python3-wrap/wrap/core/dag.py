@@ -22,7 +22,7 @@ from wrap.core.program import (
     given_to,
     keys,
 )
-from wrap.core.triggers import Bucket, Group, groups
+from wrap.core.triggers import Bucket, BySet, Group, groups
 
 
 class Graph:
@@ -215,7 +215,7 @@ class Engine(Program):
 
     def __init__(self, part: Part) -> None:
         self._part = part
-        self._triggers = [bucket.trigger() for bucket in part.buckets]
+        self._triggers = [BySet(bucket.awaits) for bucket in part.buckets]
         self._left = set(part.place_of)
 
     @property
@@ -240,8 +240,8 @@ class Engine(Program):
     def start(self, _: object = None) -> Step:
         """Return the first step of the execution."""
         step = Step([], [])
-        for index, trigger in enumerate(self._triggers):
-            if not self._part.buckets[index].awaits and trigger.on_object(None):
+        for index, bucket in enumerate(self._part.buckets):
+            if not bucket.awaits:
                 self._fire(index, step)
         return step
 

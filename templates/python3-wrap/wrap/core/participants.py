@@ -92,7 +92,8 @@ class Participants:
         #: How often each wrap was lost with tasks that it had begun.
         self._losses: dict[str, int] = {}
         self._reconnections = 0
-        self._attempts = AttemptCounts(workflow.attempts)
+        #: The attempts of the components that live streams connect.
+        self.attempts = AttemptCounts(workflow.attempts)
 
     def is_waiting(self, here: Collection[int]) -> bool:
         """Return whether a wrap has not replied, or a wanted object is not `here`."""
@@ -109,15 +110,15 @@ class Participants:
 
     def attempt_of(self, component: Component) -> int:
         """Return the current attempt of a component."""
-        return self._attempts.current.get(component, 0)
+        return self.attempts.current.get(component, 0)
 
     def ask(self, name: str, tasks: Iterable[int]) -> Question:
         """Return a new question to a wrap: its tasks and their attempts."""
         self._losing.pop(name, None)
         self._questions += 1
         attempts: list[tuple[int, int]] = []
-        for component, attempt in self._attempts.current.items():
-            self.record_notified(name, component, attempt)
+        for component, attempt in self.attempts.current.items():
+            self.attempts.record_notified(name, component, attempt)
             attempts.append((min(component), attempt))
         question = self.asked[name] = Question(self._questions, sorted(tasks), attempts)
         return question
@@ -158,14 +159,6 @@ class Participants:
             raise _ended_while_it_ran(name)
         return [other for other in self.asked if other != name]
 
-    def count_break(self, component: Component, attempt: int) -> bool | None:
-        """Return whether another attempt begins after a break; None if no attempt is left."""
-        return self._attempts.count_break(component, attempt)
-
-    def record_notified(self, name: str, component: Component, attempt: int) -> None:
-        """Record that a wrap has been told the attempt of a component."""
-        self._attempts.record_notified(name, component, attempt)
-
     def rerun_after_loss(
         self,
         lost: str,
@@ -200,7 +193,7 @@ class Participants:
         )
         for place, tasks in found.begin.items():
             for component in {flow.components[task] for task in tasks if task in flow.components}:
-                if place != not_begun and self._attempts.count_loss(place, component) is None:
+                if place != not_begun and self.attempts.count_loss(place, component) is None:
                     raise _ended_while_it_ran(lost or place)
         return found
 
@@ -217,7 +210,7 @@ class Participants:
             unnotified = [
                 each
                 for each in wraps.intersection(objects_at)
-                if each != flow.name and not self._attempts.is_notified(each, component)
+                if each != flow.name and not self.attempts.is_notified(each, component)
             ]
             if unnotified:
                 found[component] = unnotified

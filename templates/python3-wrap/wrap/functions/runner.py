@@ -30,7 +30,7 @@ from wrap.functions.exit_guard import Ended
 from wrap.functions.function_runner import SHOWN, FunctionRunner, raised
 from wrap.functions.public import PACKAGE
 from wrap.functions.task_io import Access, Begins, Emitted, TaskIO
-from wrap.http.server import OneProcess
+from wrap.http.server.program import OneProcess
 from wrap.net.messages import Ident, Result, Watch
 from wrap.observe import cpu_speed, log
 from wrap.observe.gil_probe import Probe

@@ -56,7 +56,7 @@ from wrap.http.request_fields import (
     watch_of,
 )
 from wrap.http.response import Response
-from wrap.http.server import ARRIVED, LATER
+from wrap.http.server.connection import ARRIVED, LATER
 from wrap.net import framing
 from wrap.net.gateway_client import CONTENT_TYPE, answer
 from wrap.net.messages import UNWATCHED, Ident, Result

@@ -10,7 +10,7 @@ import threading
 
 from wrap.config.settings import ROUTE
 from wrap.core.wrap_spec import is_name
-from wrap.http import server
+from wrap.http.server.program import keep
 
 #: The minimum limit of requests that another wrap answers: their threads only wait for it.
 _FORWARDED = 64
@@ -36,4 +36,4 @@ class Route:
             raise ValueError(f"{target!r} is no name of a function")
         with self._changing:
             self.target = target
-            server.keep(ROUTE, target)
+            keep(ROUTE, target)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from wrap.core.unproven import UnauthenticatedCallers
 from wrap.event_loop.loop import Loop
-from wrap.http.server import within_descriptors
+from wrap.http.server.program import within_descriptors
 from wrap.net.handshake import CONNECT_S, Handshake, prepare
 from wrap.net.peer_connection import ENDS, Message, PeerConnection, Received
 from wrap.net.refusals import Refusals

@@ -235,7 +235,7 @@ class Exporter:
             return ended
 
     def _send(self, spans: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        body = json.dumps(message_of(spans, self._wrap.name, self._attributes)).encode()
+        body = json.dumps(message_of(spans, self._attributes)).encode()
         for pause_s in _TRIES_S:
             time.sleep(pause_s)
             try:
@@ -312,12 +312,11 @@ def spans_of(ended: Ended, wrap: Wrap) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def message_of(
-    spans: Iterable[tuple[str, dict[str, Any]]], own: str, attributes: Mapping[str, str]
+    spans: Iterable[tuple[str, dict[str, Any]]], attributes: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return an ExportTraceServiceRequest.
 
-    Each wrap is a service with the wrap's name, unless `attributes` set another; they belong to the
-    wrap called `own`.
+    Each wrap is a service with the wrap's name, unless `attributes` set another.
     """
     by_wrap: dict[str, list[dict[str, Any]]] = {}
     for wrap, span in spans:

@@ -25,40 +25,8 @@ from typing import NoReturn
 from wrap.core import memory_shares
 
 from .accepting import Server
-from .body import LargeBody, unfilled
-from .connection import ARRIVED, LATER, LOAD, CutError
 from .dispatcher import Dispatcher
-from .program import (
-    STOP,
-    OneProcess,
-    begin_anew,
-    end,
-    flush,
-    inherits,
-    keep,
-    leave,
-    listen,
-    show,
-    told,
-    within_descriptors,
-)
-
-__all__ = [
-    "ARRIVED",
-    "LATER",
-    "LOAD",
-    "CutError",
-    "Hooks",
-    "LargeBody",
-    "OneProcess",
-    "begin_anew",
-    "end",
-    "keep",
-    "listen",
-    "serve",
-    "unfilled",
-    "within_descriptors",
-]
+from .program import STOP, begin_anew, flush, inherits, leave, show, told
 
 #: How long requests in flight may take after SIGTERM by default, in seconds.
 _DRAIN_S = 5.0
