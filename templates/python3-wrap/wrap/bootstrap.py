@@ -225,7 +225,6 @@ def _runtime(
     mechanism: Mechanism,
     store: Store | None,
 ) -> tuple[Runtime, PeerServer | None]:
-    """Return the runtime of executions, and the server for messages of other wraps."""
     route = Route(settings.route, settings.threads)
     loop, threads = Loop(), ThreadPool()
     budget = _budget(settings, loop, threads)

@@ -324,7 +324,6 @@ class DurableBuckets:
         self._enqueue(StoreCommand(words, partial(self._beat_answered, owner.term), _nothing))
 
     def _beat_answered(self, said: bytes, answer: Any) -> None:
-        """Process the answer to a beat."""
         term, is_over, replicas, size, offered, arrived, letters = answer
         with self._changed:
             self._beats = False

@@ -69,7 +69,6 @@ class _Kept:
 
     #: Includes objects that are still to be written.
     names: set[str] = field(default_factory=set)
-    #: Whether the execution has ended.
     over: bool = False
     #: Held by the thread that writes an object, as others may want to write it too.
     putting: dict[Key, threading.Lock] = field(default_factory=dict)

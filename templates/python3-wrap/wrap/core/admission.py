@@ -65,12 +65,10 @@ class Limiter(Generic[Candidate]):
 
     @property
     def free(self) -> int:
-        """The number of executions that could be admitted now."""
         return max(0, self.limit - len(self.admitted))
 
     @property
     def waiting(self) -> int:
-        """The number of executions that wait."""
         return len(self._waiting)
 
     def admit_or_queue(self, candidate: Candidate) -> bool:
@@ -127,7 +125,6 @@ class Admission:
 
     @property
     def has_workers(self) -> bool:
-        """Whether the execution has workers on this replica."""
         return self._state is _State.ADMITTED
 
     def admit(self) -> bool:

@@ -75,7 +75,6 @@ class TaskLimits:
         self._due = math.inf
 
     def expect(self, tasks: Iterable[int], now: float) -> None:
-        """Set the limits of tasks that begin now."""
         first = math.inf
         for number in tasks:
             self.until[number] = limit = self._of(number, now)
@@ -99,7 +98,6 @@ class TaskLimits:
             self._commands.append(do.WakeAt(when))
 
     def _of(self, number: int, now: float) -> float:
-        """Return the limit of a task that begins now."""
         own_s = self._program.timeouts_s.get(number, math.inf)
         if isinstance(self._place_of[number], str):
             return until(now, self._deadline + self._grace_s, own_s)

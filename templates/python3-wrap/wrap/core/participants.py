@@ -109,7 +109,6 @@ class Participants:
         return _late(self._losing, "ended, and was not there again")
 
     def attempt_of(self, component: Component) -> int:
-        """Return the current attempt of a component."""
         return self.attempts.current.get(component, 0)
 
     def ask(self, name: str, tasks: Iterable[int]) -> Question:
@@ -248,7 +247,6 @@ class NoticeRounds:
     def __init__(self, names: Iterable[str]) -> None:
         #: Participant -> the tasks whose objects it has; without participants that have ended.
         self.objects_at: dict[str, set[int]] = {name: set() for name in names}
-        #: The participants that have not confirmed.
         self.unconfirmed = set(self.objects_at)
         #: The participants that have confirmed that they run the execution.
         self.running: set[str] = set()

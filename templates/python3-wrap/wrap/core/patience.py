@@ -9,12 +9,7 @@ from wrap.core.statemachine.errors import StatesError
 
 
 class Patience:
-    """Ends evaluations. A reference to the execution would delay freeing its values.
-
-    Args:
-        deadline: the end of all evaluation, in seconds of `clock`.
-        clock: returns seconds.
-    """
+    """Ends evaluations. A reference to the execution would delay freeing its values."""
 
     def __init__(self, deadline: float, clock: Callable[[], float]) -> None:
         self._deadline = deadline

@@ -38,7 +38,6 @@ class World(NamedTuple):
     today: Callable[[], float]
     #: Returns the time in seconds, on the clock of the deadlines.
     clock: Callable[[], float]
-    #: The source of random values.
     chance: Chance
     #: Returns a JSONata evaluator, from a function that returns the seconds left.
     evaluator: Callable[[Callable[[], float]], Evaluator]
@@ -83,7 +82,6 @@ class Placement(Program):
         return call
 
     def together(self, steps: Sequence[Step]) -> Step:
-        """Return one step for several simultaneous events; it calls each place once."""
         if len(steps) == 1:
             return steps[0]
         called: dict[Place, list[int]] = {}
@@ -99,7 +97,6 @@ class Placement(Program):
         )
 
     def tasks_at(self, place: Place) -> list[int]:
-        """Return the instances that run at a place."""
         return [number for number, where in self.place_of.items() if where == place]
 
     def tasks_to_come(self, process: int) -> int:
@@ -133,7 +130,6 @@ class Placement(Program):
         return Step([*chain.from_iterable(begun.values())], _calls(begun), delays, cancelled)
 
     def _is_ready(self, number: int) -> bool:
-        """Return whether an instance with a free place can begin there."""
         return True
 
     def _leave(self, number: int) -> None:

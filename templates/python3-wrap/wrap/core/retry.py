@@ -106,5 +106,4 @@ class Retries:
         return may_retry(attempt, self._deployment.attempts)
 
     def count(self, number: int) -> None:
-        """Count another start of a task."""
         self._begun_again[number] = self._begun_again.get(number, 0) + 1

@@ -47,7 +47,6 @@ class Run:
         is_traced: bool = False,
     ) -> None:
         self.program = program
-        #: Whether the execution has begun.
         self.begun = False
         self._commands: list[Command] = []
         self._limits = TaskLimits(program, deployment, limits, self._commands)
@@ -86,7 +85,6 @@ class Run:
         return commands
 
     def unanswered(self) -> Set[int]:
-        """Return the tasks whose answers are still awaited."""
         return self.program.unanswered(self.limits.keys())
 
     def is_over(self, others_run: bool) -> bool:

@@ -29,7 +29,6 @@ class Admission:
         self._rules = admission.Admission()
 
     def wait(self) -> None:
-        """Begin when workers are free, here or on another replica."""
         self._wait_here()
         self._offload_later()
 
@@ -57,7 +56,6 @@ class Admission:
         return not busy and not execution.run.held_back
 
     def leave(self) -> None:
-        """Take no more workers."""
         if self._rules.has_workers:
             self._mechanism.leave(self)
 

@@ -42,12 +42,10 @@ class FiringRun:
         self, firing: Firing[str, Object], task: int, limit: float, buckets: BucketRuns
     ) -> None:
         self.firing = firing
-        #: The number of its task.
         self.task = task
         #: The flow that fired. If the buckets have another flow by now, another replica owns the
         #: run.
         self.flow = buckets.flow
-        #: Whether it has ended.
         self.over = False
         #: Its limit, in seconds of the monotonic clock.
         self.limit = limit
@@ -78,7 +76,6 @@ class FiringRuns:
         self._trace = trace
         self._is_exported = trace is not None and trace.is_exported
         self._lock = threading.Lock()
-        #: The runs in this process.
         self._here = set[FiringRun]()
         self._alarm = Alarm(runtime.loop, self._look)
 
@@ -145,7 +142,6 @@ class FiringRuns:
         return run.buckets.ended(run, TaskError.from_dict(result.error, status=500), failed)
 
     def _look(self) -> None:
-        """Give up overdue runs of this process."""
         runtime = self._runtime
         with self._lock:
             self._alarm.clear()
@@ -167,7 +163,6 @@ class FiringRuns:
 
 
 def _request(firing: Firing[str, Object]) -> Mapping[Key, Object]:
-    """Return the request of a firing's execution."""
     return {None: input_of(firing)}
 
 

@@ -26,7 +26,6 @@ class LostThreads:
         self._given_up: list[Work] = []
 
     def add(self, work: Work) -> None:
-        """Record `work` that nobody awaits any more."""
         self._given_up.append(work)
 
     def too_many(self) -> list[Work]:

@@ -65,11 +65,6 @@ _VARIABLES = {
 class Command(FunctionRunner):
     """Runs a program for each input, in the function's folder, with no shell.
 
-    Args:
-        name: the function's.
-        words: the program and its arguments.
-        folder: the function's.
-
     Raises ImportError if the program is not installed.
     """
 
@@ -245,7 +240,6 @@ class _Said:
 
     @property
     def last(self) -> str:
-        """The last lines, joined."""
         lines = map(str.strip, self._tail.decode(errors="replace").splitlines())
         return " | ".join(list(filter(None, lines))[-_LINES_SHOWN:])[-_SHOWN:]
 
@@ -288,7 +282,6 @@ class _Files:
         return False
 
     def source(self, given: Object | Reader | WrittenStream) -> int:
-        """Return the descriptor from which it reads `given`."""
         if isinstance(given, Object):
             return self._file(given.view())
         theirs, ours = os.pipe()
@@ -303,7 +296,6 @@ class _Files:
         return descriptor
 
     def target(self, name: str) -> int:
-        """Return the descriptor to which it writes the output `name`."""
         if self._io is None or not self._io.is_read(name):
             self._outputs[name] = self._file()
             return self._outputs[name]

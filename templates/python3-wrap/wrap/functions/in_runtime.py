@@ -46,7 +46,6 @@ class InRuntime(FunctionRunner):
     `exits` is the call by which a handler ends that process.
 
     Args:
-        name, style: its name, and the style of its handler.
         folder: the parent of its folder ``function``.
     """
 

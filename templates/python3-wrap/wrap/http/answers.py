@@ -97,7 +97,6 @@ def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
 
 
 def passed_back(answered: Answered) -> Response:
-    """Return the answer of another entry as this entry's answer."""
     status, pairs, body = answered
     left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
     sent = [each for each in pairs if each[0].lower() not in left_out]

@@ -292,7 +292,6 @@ def _coordinator(
 def _answer(
     runtime: Runtime, entry: Entry, arrived: float, execution: Execution, results: list[Result]
 ) -> Response:
-    """Return the workflow's answer to the client."""
     if entry.fail is not None:
         raise workflow_failed(*entry.fail)
     output = execution.data.resolve(entry.output)

@@ -75,7 +75,6 @@ class _Caller:
         channel.send(self._handshake.first)
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self.channel.fileno()
 
     def proves(self) -> bool:
@@ -128,7 +127,6 @@ class PeerServer:
         os.register_at_fork(after_in_child=self._let_go)
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self._socket.fileno()
 
     def serve(self, served: Served) -> None:

@@ -16,7 +16,6 @@ class Refusals:
     """The refusals of one port; only the loop may call its methods."""
 
     def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
-        #: The number of refusals.
         self.count = Counter(
             "chiron_direct_refusals_total",
             "Direct connections that were refused, or broken off for what came over them.",

@@ -51,7 +51,6 @@ class Counter:
             self._values[labels] += 0
 
     def add(self, *labels: str, by: int = 1) -> None:
-        """Add `by` to the number with these label values."""
         with self._lock:
             self._values[labels] += by
 
@@ -91,7 +90,6 @@ class Histogram:
             self._sums[labels] += 0.0
 
     def observe(self, seconds: float, *labels: str) -> None:
-        """Add a duration with these label values."""
         with self._lock:
             self._counts[labels][bisect_left(self._bounds, seconds)] += 1
             self._sums[labels] += seconds
@@ -119,7 +117,6 @@ class Metrics:
 
     Args:
         slo_s: the service level objective for the time to an answer, in seconds; None if not set.
-        functions: the functions that may run.
     """
 
     def __init__(self, slo_s: float | None = None, functions: Iterable[str] = ()) -> None:
@@ -161,7 +158,6 @@ class Metrics:
         self._requests.observe(seconds, code, told if told in _METHODS else _OTHER_METHOD)
 
     def failed(self, error: str) -> None:
-        """Count a request that is answered with an error of this code."""
         self._failures.add(error)
 
     def ran(self, result: Result) -> None:
@@ -173,7 +169,6 @@ class Metrics:
             self.run_failed(result.function, result.error["code"])
 
     def run_failed(self, function: str, error: str) -> None:
-        """Count a failed run of a function."""
         self._failed_runs.add(function, error)
 
     def lines(self) -> list[str]:
@@ -205,15 +200,12 @@ class StreamMetrics:
             self._delays.expect(bucket)
 
     def took(self, events: int) -> None:
-        """Count events that are held."""
         self._events.add(by=events)
 
     def ended(self, bucket: str, delay_s: float) -> None:
-        """Count a firing of a bucket that has ended, so long after it was due."""
         self._delays.observe(delay_s, bucket)
 
     def failed(self, bucket: str) -> None:
-        """Count a failed run of a bucket's firing."""
         self._failures.add(bucket)
 
     def lines(self, dead_letters: int | None = None) -> list[str]:
@@ -306,7 +298,6 @@ _STARTED_S = _started_s()
 
 
 def page(lines: Iterable[str]) -> str:
-    """Join lines into a page for Prometheus."""
     return "\n".join(lines) + "\n"
 
 

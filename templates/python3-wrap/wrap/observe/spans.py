@@ -62,12 +62,10 @@ class Ended(NamedTuple):
     """An execution, or a wrap's part of one, that has ended."""
 
     trace: TraceContext
-    #: The number of the execution.
     number: int
     mark: str
     #: When its request came, as time of day; the times of `spans` are relative to it.
     arrived_ns: int
-    #: The spans of its timeline.
     spans: Sequence[Mapping[str, Any]]
     #: For the request's own span: time to the answer, HTTP status, and error. Without a status
     #: there is no such span.
@@ -80,7 +78,6 @@ class Collector:
     """The service that receives spans: one connection for each message, no redirects.
 
     Args:
-        url: of the service.
         environment: has the other variables of OpenTelemetry.
 
     Raises ValueError if the value of a variable is invalid; the message names the variable.
@@ -131,7 +128,6 @@ class Exporter:
     """Exports the executions that this wrap coordinates.
 
     Args:
-        collector: the receiver of spans.
         environment: has the other variables of OpenTelemetry.
     """
 

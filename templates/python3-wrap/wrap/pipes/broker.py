@@ -95,7 +95,6 @@ class Broker:
         self._changed = threading.Condition()
 
     def serve(self) -> None:
-        """Answer requests of workers from now on."""
         server = patient(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         server.bind(f"\0{_address}")
         server.listen()
@@ -103,7 +102,6 @@ class Broker:
         essential(partial(self._accept, server), "streams")
 
     def begin(self, execution: ExecutionStreams) -> None:
-        """Register an execution that begins; its tasks may ask for endpoints."""
         with self._changed:
             self._streams.begin(execution)
 

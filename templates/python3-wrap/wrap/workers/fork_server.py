@@ -54,7 +54,6 @@ class ForkServer:
     """Forks children, kills and reaps them.
 
     Args:
-        control: its end of the socket to the server.
         serve: a worker's main function, called with its channel and its number in the plan or 0.
         renew: called in this process before the first worker is forked, and after each.
         contained: whether all descendants of a worker end with it. The worker then adopts orphans,
@@ -98,7 +97,6 @@ class ForkServer:
             signal.signal(ignored, signal.SIG_IGN)
 
     def run(self) -> None:
-        """Serve the control socket until its other end is closed."""
         selector = selectors.PollSelector()
         selector.register(self._control, selectors.EVENT_READ, self._obey)
         selector.register(self._alarm, selectors.EVENT_READ, self._reap)

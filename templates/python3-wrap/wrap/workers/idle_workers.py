@@ -27,7 +27,6 @@ class IdleWorkers:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more worker may be idle."""
         return len(self._idle) < self._most
 
     def add(self) -> None:

@@ -51,8 +51,6 @@ def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | No
 
 
 class _Worker:
-    """Serves the calls of a worker."""
-
     def __init__(
         self, channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None, ready: float
     ) -> None:
@@ -166,7 +164,6 @@ class _Worker:
         self._begin(group, self._answer(group, result))
 
     def _emitted(self, group: _Group, result: Result) -> None:
-        """Send an output that a task gave before its end."""
         if result.place is not None:  # an output for buckets, which the server holds
             with self._sending, contextlib.suppress(ConnectionError):
                 framing.write(self._channel, result.frames_within())

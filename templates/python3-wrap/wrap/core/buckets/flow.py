@@ -70,8 +70,6 @@ class Settled(NamedTuple, Generic[Value]):
 
 
 class _Bucket(Generic[Task, Value]):
-    """A declared bucket and its trigger."""
-
     def __init__(
         self, name: str, declared: Mapping[str, Any], place: int, faults: list[TriggerError]
     ) -> None:
@@ -131,7 +129,6 @@ class Flow(Generic[Task, Value]):
     def __init__(
         self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
     ) -> None:
-        #: The buckets that objects go to.
         self.routes = Routes[Task](declared)
         self._values = values
         self._in_sessions = in_sessions
@@ -224,7 +221,6 @@ class Flow(Generic[Task, Value]):
     def hold(
         self, given: Iterable[tuple[str, Item[Value]]], now_s: float
     ) -> list[Firing[Task, Value]]:
-        """Put each object into its bucket; return what fires."""
         fired: list[Firing[Task, Value]] = []
         for name, item in given:
             bucket = self._buckets[name]
@@ -300,7 +296,6 @@ class Flow(Generic[Task, Value]):
         return self.ended(number, None, now_s) if not run.running else []
 
     def runs(self, number: Number) -> bool:
-        """Return whether that firing has not ended."""
         return number in self._runs
 
     def passed(self, now_s: float) -> list[Firing[Task, Value]]:

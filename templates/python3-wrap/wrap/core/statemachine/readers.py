@@ -37,7 +37,6 @@ class Pair(NamedTuple):
 
 
 def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
-    """Return the items of an object, in its order."""
     return [Pair(key, value) for key, value in items.items()]
 
 
@@ -88,9 +87,6 @@ class Items(Lazy):
 
 def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
     """Return the first `most` items of a file; None means all.
-
-    Args:
-        config: the ReaderConfig.
 
     Raises StatesError, ``States.ItemReaderFailed``, if the text does not fit the InputType.
     """

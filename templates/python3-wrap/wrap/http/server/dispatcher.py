@@ -34,7 +34,6 @@ class Dispatcher:
             return self._active, len(self._waiting)
 
     def add_task(self, channel: Channel) -> None:
-        """Queue the first request of `channel`."""
         with self._lock:
             self._waiting.append(channel)
         self._begin()
@@ -48,7 +47,6 @@ class Dispatcher:
             return True
 
     def end(self) -> None:
-        """Note that a request has been answered."""
         with self._lock:
             self._active -= 1
         self._begin()

@@ -74,12 +74,10 @@ class Pool(Mechanism):
 
     @property
     def free(self) -> int:
-        """For how many more executions each slot has a worker."""
         return self._limiter.free
 
     @property
     def most(self) -> int:
-        """The most workers of each slot."""
         return self._limiter.limit
 
     @property
