@@ -14,8 +14,7 @@ from typing import Any, NoReturn, cast
 import pytest
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError
-from wrap.core.patience import Patience
-from wrap.core.placement import Deciding
+from wrap.core.placement import Deciding, Patience
 from wrap.core.triggers import MOST_AT_ONCE
 from wrap.core.wrap_spec import Entry, Wrap
 from wrap.dispatch.admission import Admission

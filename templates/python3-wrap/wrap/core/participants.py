@@ -169,10 +169,8 @@ class Participants:
         """Return the tasks to run again. Raises TaskError if no attempt is left for them.
 
         Args:
-            lost: the lost wrap; empty if streams broke.
-            objects_at: participant -> the tasks whose objects it has.
+            lost, objects_at, broken: see `tasks_to_rerun`.
             here: the tasks whose objects the coordinator has.
-            broken: the tasks whose streams broke.
             not_begun: the wrap that had begun nothing, so that its loss ends no attempt.
         """
         flow, own = self._workflow, self._workflow.name

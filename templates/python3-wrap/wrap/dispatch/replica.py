@@ -164,10 +164,9 @@ class Replica:
         """Handle a session's stored outputs: the evaluator puts them into its buckets."""
         buckets = self._buckets
         with buckets.lock:
+            buckets.flow.release(given)
             if is_to_hold:
-                buckets.follow(buckets.flow.commit(given, buckets.now()))
-            else:
-                buckets.flow.release(given)
+                buckets.follow(buckets.flow.hold(given, buckets.now()))
         buckets.work()
 
     def _known(self, items: Iterable[Held]) -> Iterator[Held]:

@@ -10,10 +10,9 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from wrap.observe.cpu_time import tree_cpu_s
 
 if TYPE_CHECKING:
     from wrap.dispatch.runtime import Runtime
@@ -31,6 +30,9 @@ _BOUNDS_S = (
 #: client, so that nobody can make the wrap keep ever more counters.
 _METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options"))
 _OTHER_METHOD = "unknown"
+#: The indices of user and system time in proc(5)'s stat, after the name: of the process, and of its
+#: children that have ended.
+_TIMES = slice(11, 15)
 #: Label values that are reported from the beginning, so that their first count is seen.
 _USUAL_CODES, _USUAL_ERRORS = ("200", "500", "504"), ("process-died", "raised", "timeout")
 
@@ -265,6 +267,23 @@ def replica_metrics(
     stalls: dict[tuple[str, ...], int] = {(why,): n for why, n in runtime.loop.stalls.items()}
     about = "Events that took the loop over 5 ms, as it computed (cpu) or waited (wait)."
     return lines + _counted("chiron_loop_stalls_total", about, ("cause",), stalls)
+
+
+def tree_cpu_s(root: int, proc: Path = Path("/proc")) -> float:
+    """Return the CPU seconds of the process `root` and its descendants, including ended ones.
+
+    If the kernel does not list children, only the process and its ended children count.
+    """
+    ticks, left = 0, [root]
+    while left:
+        process = proc / str(left.pop())
+        with suppress(OSError):  # it has ended: its time is now in its parent's
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[_TIMES]))
+            for thread in (process / "task").iterdir():
+                with suppress(OSError):
+                    left += map(int, (thread / "children").read_text().split())
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def process_metrics() -> list[str]:

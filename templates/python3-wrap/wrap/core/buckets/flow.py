@@ -62,7 +62,7 @@ class Firing(NamedTuple, Generic[Task, Value]):
 class Settled(NamedTuple, Generic[Value]):
     """A session that has ended, and its objects for buckets that fire across sessions.
 
-    These buckets get the objects at `Flow.commit`. Until then the whole session can run again.
+    These buckets get the objects at `Flow.hold`. Until then the whole session can run again.
     """
 
     session: Number
@@ -120,8 +120,8 @@ class Flow(Generic[Task, Value]):
             ``starts``, ``attempts``; each bucket after those whose tasks give to it.
             ``workflow.buckets`` makes it of a document, and `own.loaded` adds the ``class`` of a
             user's trigger. ``durable`` is for wraps.
-        in_sessions: whether buckets across sessions get no object of a session before `commit`,
-            which follows `settled`.
+        in_sessions: whether buckets across sessions get no object of a session before `release` and
+            `hold`, which follow `settled`.
 
     Raises TriggerError if a user's trigger cannot be made.
     """
@@ -192,13 +192,6 @@ class Flow(Generic[Task, Value]):
         found = self._faults[:]
         self._faults.clear()
         return found
-
-    def commit(
-        self, given: Sequence[tuple[str, Item[Value]]], now_s: float
-    ) -> list[Firing[Task, Value]]:
-        """Put the objects of an ended session into buckets; return what fires."""
-        self.release(given)
-        return self.hold(given, now_s)
 
     def release(self, given: Iterable[tuple[str, Item[Value]]]) -> None:
         """Stop counting the objects of an ended session: they are held elsewhere."""

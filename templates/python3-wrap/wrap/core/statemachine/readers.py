@@ -14,7 +14,7 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from .errors import StatesError
 from .limit import look
@@ -43,13 +43,7 @@ def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
 class Lazy(Sequence[Any]):
     """A sequence whose items are computed at each use."""
 
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
