@@ -155,37 +155,13 @@ class Exporter:
         results: Sequence[Result],
         arrived: float,
         answered: float,
-        status: int,
+        status: int | None,
         error: TaskError | None,
     ) -> None:
         """Export an answered request, with that HTTP status; times are of the monotonic clock.
 
-        The `results` are all known results, even if the request failed.
+        The `results` are all known results, even if the request failed; without a status, a part.
         """
-        failure = None if error is None else error.as_dict(redacted)
-        self._take(ident, results, arrived, answered, status, failure)
-
-    def part(self, ident: Ident, results: Sequence[Result]) -> None:
-        """Export a part of an execution that is not in the answer to the request."""
-        now = time.monotonic()
-        self._take(ident, results, now, now, None, None)
-
-    def close(self, within_s: float) -> None:
-        """Send the waiting spans, as far as that is possible in time."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-        self._thread.join(within_s)
-
-    def _take(
-        self,
-        ident: Ident,
-        results: Sequence[Result],
-        arrived: float,
-        answered: float,
-        status: int | None,
-        failure: dict[str, Any] | None,
-    ) -> None:
         if ident.trace is None or not ident.trace.is_exported:
             return
         try:
@@ -194,6 +170,7 @@ class Exporter:
             traceback.print_exc()
             self.dropped.add(by=len(results))
             return
+        failure = None if error is None else error.as_dict(redacted)
         arrived_ns = time.time_ns() - round((time.monotonic() - arrived) * 1e9)
         ended = Ended(
             *(ident.trace, ident.number, ident.mark, arrived_ns, told["spans"]),
@@ -208,6 +185,18 @@ class Exporter:
             self._spans += count
             if len(self._ended) == 1 or self._spans >= _BATCH:
                 self._changed.notify()
+
+    def part(self, ident: Ident, results: Sequence[Result]) -> None:
+        """Export a part of an execution that is not in the answer to the request."""
+        now = time.monotonic()
+        self.request(ident, results, now, now, None, None)
+
+    def close(self, within_s: float) -> None:
+        """Send the waiting spans, as far as that is possible in time."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(within_s)
 
     def _send_all(self) -> None:
         while ended := self._next():
