@@ -40,7 +40,7 @@ from chiron.workflow.model import NOTHING, Source, Stream, Task
 from chiron.workflow.timeline import Span, Timeline, Traced, in_order
 from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
 from chiron.workflow.units import LONGEST_S
-from chiron.wrap.config.declaration import NumberedSource
+from chiron.wrap.core.declaration import NumberedSource
 
 #: The lowest HTTP status of a failure.
 _FAILED = 400

@@ -38,8 +38,6 @@ _WRAP, _PLAIN = "python3-wrap", "plain"
 _SHARED = (
     "config/sandbox.py",
     "core/memory_shares.py",
-    "core/renewal.py",
-    "core/request_queue.py",
     "core/shedding.py",
     "event_loop/threads.py",
     "functions/answers.py",

@@ -21,7 +21,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.load import LoadLatency, LoadWithin
 from chiron.workflow.model import Workflow, output_name
 from chiron.workflow.plan import Milliseconds, Plan, PredictedRange, Within
-from chiron.wrap.config.declaration import NumberedSource
+from chiron.wrap.core.declaration import NumberedSource
 
 WORKFLOW = f"{PREFIX}workflow"
 PLANNER = f"{PREFIX}planner"

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from chiron.workflow.model import NOTHING, Source, Task, Workflow, giver_of, names_in, output_name
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.streaming import begins_with, live_in
-from chiron.wrap.config.declaration import EntryDeclaration, NumberedSource, WrapDeclaration
+from chiron.wrap.core.declaration import EntryDeclaration, NumberedSource, WrapDeclaration
 from chiron.wrap.core.triggers import TASK_TRIGGERS, Bucket, buckets
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from chiron.workflow.names import check_name
-from chiron.wrap.config.declaration import EntryDeclaration, WrapDeclaration
+from chiron.wrap.core.declaration import EntryDeclaration, WrapDeclaration
 
 _HANDLER = '''\
 """Wrap {name} of workflow {workflow}: which function runs where.
@@ -16,7 +16,7 @@ _HANDLER = '''\
 Generated from plan.json by chiron; the logic is in the template's package ``wrap``.
 """
 
-from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.wrap_spec import Entry, Wrap
 
 WRAP = {wrap}
 '''

@@ -12,7 +12,7 @@ from types import ModuleType
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
 from wrap.functions.answers import ENDPOINTS, METHODS, flask_value
-from wrap.http.server import OneProcess
+from wrap.http.server.program import OneProcess
 
 
 class Event:

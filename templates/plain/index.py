@@ -9,6 +9,7 @@ from wrap.config import sandbox
 from wrap.core import memory_shares
 from wrap.event_loop.threads import ThreadPool
 from wrap.http import server
+from wrap.http.server.program import OneProcess, end, listen
 from wrap.values import malloc
 
 
@@ -17,7 +18,7 @@ def main() -> None:
     try:
         _serve()
     except BaseException as error:
-        server.end(error)
+        end(error)
 
 
 def _serve() -> None:
@@ -27,8 +28,8 @@ def _serve() -> None:
     limit = sandbox.memory_bytes()
     try:
         # First: some gateways send requests as soon as the container runs. They wait here.
-        sockets = server.listen(os.environ)
-        with server.OneProcess():
+        sockets = listen(os.environ)
+        with OneProcess():
             app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (OpenFaaS's)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")

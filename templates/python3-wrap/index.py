@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from wrap.http import server
+from wrap.http.server.program import end, listen
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     try:
         _serve()
     except BaseException as error:
-        server.end(error)
+        end(error)
 
 
 def _serve() -> None:
@@ -22,7 +22,7 @@ def _serve() -> None:
     del sys.argv[1:]  # functions must not see them
     try:
         # A fork server takes no requests.
-        sockets = [] if "--fork-server" in arguments else server.listen(os.environ)
+        sockets = [] if "--fork-server" in arguments else listen(os.environ)
     except OSError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     gc.disable()  # collecting takes a tenth of the import; `wrap.bootstrap` enables it

@@ -52,7 +52,7 @@ def test_the_declaration_is_one_that_the_runtime_takes(generated):
 def test_the_template_is_where_faas_cli_looks_for_it(generated):
     template = generated.parent / "template" / "python3-wrap"
     assert (template / "template.yml").is_file()
-    assert (template / "wrap" / "config" / "wrap_spec.py").is_file()
+    assert (template / "wrap" / "core" / "wrap_spec.py").is_file()
     assert not list(template.rglob("__pycache__"))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chiron.generator.render import render_handler
 from chiron.workflow.errors import ChironError
-from chiron.wrap.config.declaration import EntryDeclaration, WrapDeclaration
+from chiron.wrap.core.declaration import EntryDeclaration, WrapDeclaration
 from tests.rows import each_row
 
 PLAIN = WrapDeclaration(
@@ -50,12 +50,12 @@ def evaluate(source: str) -> SimpleNamespace:
     assert source.isascii()
     called = {node.func.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
     assert called <= {"Wrap", "Entry"}
-    module = ModuleType("wrap.config.wrap_spec")
+    module = ModuleType("wrap.core.wrap_spec")
     module.Wrap = module.Entry = lambda **fields: SimpleNamespace(**fields)
     names: dict[str, object] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "wrap", ModuleType("wrap"))
-        patch.setitem(sys.modules, "wrap.config.wrap_spec", module)
+        patch.setitem(sys.modules, "wrap.core.wrap_spec", module)
         exec(compile(source, "handler.py", "exec"), names)  # noqa: S102  (what is to be shown)
     return names["WRAP"]
 

@@ -213,7 +213,7 @@ def check_declaration(source: str) -> None:
     assert isinstance(ast.literal_eval(text.value), str)
     assert isinstance(imported, ast.ImportFrom)
     assert (imported.module, [name.name for name in imported.names]) == (
-        "wrap.config.wrap_spec", ["Entry", "Wrap"]
+        "wrap.core.wrap_spec", ["Entry", "Wrap"]
     )  # fmt: skip
     assert isinstance(made, ast.Assign)
     check_call(made.value, ["Wrap", "Entry"])

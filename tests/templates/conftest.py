@@ -347,8 +347,7 @@ def wrap_image(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]
         ) + "".join(f", {name}={value!r}" for name, value in others.items())
         entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
         (image / "function" / "handler.py").write_text(
-            "from wrap.config.wrap_spec import Entry, Wrap\n"
-            + f"WRAP = Wrap({fields}{entry_text})\n"
+            "from wrap.core.wrap_spec import Entry, Wrap\n" + f"WRAP = Wrap({fields}{entry_text})\n"
         )
         for function, source in handlers.items():
             files = {"handler.py": source} if isinstance(source, str) else source

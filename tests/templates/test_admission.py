@@ -14,7 +14,6 @@ from wrap.core.admission import (
     check_time,
     deadline_of,
     freest,
-    may_offload,
 )
 from wrap.core.errors import TaskError
 
@@ -147,13 +146,3 @@ def test_the_replica_with_the_most_free_workers_is_asked_if_any_has_some(
     free: dict[str, int], replica: str | None
 ) -> None:
     assert freest(free) == replica
-
-
-@each_row("is_whole", [False, True])
-@each_row("has_streams", [False, True])
-@each_row("is_of_buckets", [False, True])
-def test_an_execution_is_offloaded_only_with_all_that_it_needs(
-    is_whole: bool, has_streams: bool, is_of_buckets: bool
-) -> None:
-    may = may_offload(is_whole, has_streams, is_of_buckets)
-    assert may == (is_whole and not has_streams and not is_of_buckets)

@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.program import Component
 from wrap.core.recovery import AttemptCounts, Attempts, tasks_to_rerun
 from wrap.core.triggers import buckets
+from wrap.core.wrap_spec import Entry, Wrap
 
 from chiron.workflow.dag import parse_dag
 from chiron.workflow.streaming import begins_with, live_streams

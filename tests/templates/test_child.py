@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from wrap.config.wrap_spec import Wrap
 from wrap.core.program import Key, given_to
+from wrap.core.wrap_spec import Wrap
 from wrap.net import framing
 from wrap.net.messages import Ident, Request, Result
 from wrap.values.value import Object

@@ -20,7 +20,7 @@ def process(proc: Path, number: int, ticks: tuple[int, int, int, int], *children
 
 
 def test_it_is_that_of_a_process_and_its_descendants_with_those_that_ended(tmp_path: Path) -> None:
-    from wrap.observe.cpu_time import tree_cpu_s
+    from wrap.observe.metrics import tree_cpu_s
 
     process(tmp_path, 1, (100, 20, 3, 4), 2, 3)
     process(tmp_path, 2, (1000, 0, 0, 0), 4)

@@ -72,7 +72,7 @@ class Times:
 
 
 def test_refusals_are_logged_once_a_second_with_how_many_there_were(capsys: Any) -> None:
-    from wrap.net.refusals import Refusals
+    from wrap.net.peer_server import Refusals
 
     times: Any = Times()
     refusals = Refusals(times, lambda: times.now)

@@ -12,12 +12,11 @@ from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
-from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError
-from wrap.core.patience import Patience
-from wrap.core.placement import Deciding
+from wrap.core.placement import Deciding, Patience
 from wrap.core.triggers import MOST_AT_ONCE
+from wrap.core.wrap_spec import Entry, Wrap
 from wrap.dispatch.admission import Admission
 from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.runtime import Runtime

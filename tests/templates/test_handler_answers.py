@@ -13,8 +13,8 @@ from weakref import ref
 
 import pytest
 from werkzeug.test import EnvironBuilder
-from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
+from wrap.core.wrap_spec import Seen
 from wrap.functions import by_flask, styles
 from wrap.values.value import Object
 

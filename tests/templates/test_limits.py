@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from wrap.core import commands as do
-from wrap.core.limits import Limits, TaskLimits, overdue
+from wrap.core.limits import Limits, TaskLimits
 from wrap.core.program import Call
 from wrap.core.recovery import Attempts
 from wrap.core.retry import Retries
@@ -114,24 +112,3 @@ def test_tasks_that_never_overlap_need_no_further_thread() -> None:
     assert Worker(scope(in_order=in_order), 1, keeps=True).call(call).alone
     assert not Worker(scope(in_order=in_order), 2, keeps=True).call(call).alone
     assert not Worker(scope(live=True, in_order=in_order), 1, keeps=True).call(call).alone
-
-
-@pytest.mark.parametrize(
-    ("now", "late", "next_look"),
-    [
-        (0.9, [], 1.0),
-        (1.0, ["a"], 2.0),
-        (2.0, ["a", "b"], 3.0),
-        (9.0, ["a", "b", "c"], math.inf),  # they may go on: nothing wakes for them again
-    ],
-)
-def test_what_is_overdue_and_when_the_rest_is(now: float, late: list[str], next_look: float):
-    running = [
-        SimpleNamespace(name=name, limit=s) for name, s in zip("abc", (1.0, 2.0, 3.0), strict=True)
-    ]
-    found, when = overdue(running, now)
-    assert ([each.name for each in found], when) == (late, next_look)
-
-
-def test_nothing_that_runs_is_never_overdue():
-    assert overdue([], 5.0) == ([], math.inf)

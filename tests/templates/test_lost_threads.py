@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from wrap.core.errors import TaskError
-from wrap.core.lost_threads import LostThreads
+from wrap.dispatch.lost_threads import LostThreads
 
 LIMIT = 64
 

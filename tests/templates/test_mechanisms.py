@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from wrap.core.idle_workers import Fate, fate_of
+from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.mechanisms import mechanism_of
 from wrap.workers.mechanisms.mechanism import Mechanism
 
@@ -57,19 +57,25 @@ def started(name: str, slots: int, unforked: tuple[int, ...] = (), **environment
 @pytest.mark.parametrize(
     ("is_sound", "executions", "idle", "fate"),
     [
-        (True, 1, 0, Fate.KEPT),
-        (True, 1, 1, Fate.KEPT),
-        (True, 1, 2, Fate.CLOSED),  # as many wait as may
-        (True, 9, 0, Fate.KEPT),
-        (True, 10, 0, Fate.CLOSED),  # it is worn
-        (False, 1, 0, Fate.KILLED),  # it may still run something
-        (False, 10, 2, Fate.KILLED),
+        (True, 1, 0, "runs"),
+        (True, 1, 1, "runs"),
+        (True, 1, 2, "closed"),  # as many wait as may
+        (True, 9, 0, "runs"),
+        (True, 10, 0, "closed"),  # it is worn
+        (False, 1, 0, "killed"),  # it may still run something
+        (False, 10, 2, "killed"),
     ],
 )
 def test_what_becomes_of_a_worker_that_is_given_back(
-    is_sound: bool, executions: int, idle: int, fate: Fate
+    is_sound: bool, executions: int, idle: int, fate: str
 ) -> None:
-    assert fate_of(is_sound, executions, 10, idle, most_idle=2) is fate
+    workers: Any = IdleWorkers(ForkClient().spawn, most=2, executions=10)
+    for _ in range(idle):
+        workers.add()
+    worker = Process(0)
+    worker.executions = executions
+    assert workers.give(worker, is_sound) == (fate == "runs")
+    assert worker.fate == fate
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.errors import TaskError
 from wrap.core.participants import NoticeRounds, Participants, Remedy, Reply, RunState
+from wrap.core.wrap_spec import Entry, Wrap
 
 from tests.rows import each_row
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from wrap.core.errors import TaskError
-from wrap.core.patience import Patience
-from wrap.core.placement import Deciding, Instances, World
+from wrap.core.placement import Deciding, Instances, Patience, World
 from wrap.core.program import MAIN, Step
 from wrap.core.statemachine.errors import StatesError
 from wrap.core.triggers import MOST_AT_ONCE

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.participants import Participants, Remedy, Reply
 from wrap.core.program import MAIN, Source, keys
 from wrap.core.recovery import tasks_to_rerun
 from wrap.core.triggers import buckets
+from wrap.core.wrap_spec import Entry, Wrap
 
 NAMES = ("home", "far", "near")
 #: More than a test loses of any wrap.

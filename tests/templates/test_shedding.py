@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.core.request_queue import RequestQueue
 from wrap.core.shedding import AT_ONCE, MOMENT_S, Bounds, has_stalled
+from wrap.http.server.dispatcher import Dispatcher
+from wrap.http.traffic_switch import Route
 
 
 @dataclass(eq=False)
@@ -100,25 +101,36 @@ STEPS = st.tuples(st.sampled_from(["add", "end", "limit", "remove"]), st.integer
 def test_requests_are_served_in_their_order_and_no_more_than_the_limit(
     steps: list[tuple[str, int]],
 ) -> None:
-    queue, come, begun = RequestQueue[int](), list[int](), list[int]()
+    come, begun, limit = list[int](), list[int](), 0
+    dispatcher = Dispatcher(lambda serve: begun.append(serve.__self__))  # type: ignore[attr-defined]
     for number, (step, value) in enumerate(steps):
+        before, _ = dispatcher.count()
         match step:
             case "add":
-                queue.add(number)
                 come.append(number)
-            case "end" if queue.active:
-                queue.end()
+                dispatcher.add_task(Request(number))  # type: ignore[arg-type]
+            case "end" if before:
+                dispatcher.end()
             case "limit":
-                queue.limit = value
+                limit = value
+                dispatcher.set_thread_count(limit)
             case "remove" if come:
                 request = come[value % len(come)]
-                assert queue.remove(request) == (request not in begun)
+                assert dispatcher.forget(Request(request)) == (request not in begun)  # type: ignore[arg-type]
                 if request not in begun:
                     come.remove(request)
-        before = queue.active
-        while (request := queue.begin()) is not None:
-            begun.append(request)
-        assert queue.active <= max(queue.limit, before)
-        assert not len(queue) or queue.active >= queue.limit, "it waits though it could be served"
+        active, waiting = dispatcher.count()
+        assert active <= max(limit, before)
+        assert not waiting or active >= limit, "it waits though it could be served"
         assert begun == come[: len(begun)]
-        assert len(begun) + len(queue) == len(come)
+        assert len(begun) + waiting == len(come)
+
+
+class Request(int):
+    def serve_first(self) -> None:
+        raise AssertionError("a thread serves it")
+
+
+def test_more_requests_are_served_at_once_while_another_wrap_answers_them() -> None:
+    assert [Route("", threads=8).threads, Route("other", threads=8).threads] == [8, 64]
+    assert Route("other", threads=100).threads == 100

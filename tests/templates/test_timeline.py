@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.wrap_spec import Entry, Wrap
 from wrap.net.messages import Result
 from wrap.observe.timeline import timeline
 

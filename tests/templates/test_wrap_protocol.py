@@ -339,7 +339,7 @@ def test_sigterm_lets_the_request_in_flight_finish(
 def test_a_declaration_that_contradicts_itself_is_refused(
     changes: dict[str, Any], said: str
 ) -> None:
-    from wrap.config.wrap_spec import Entry, Wrap
+    from wrap.core.wrap_spec import Entry, Wrap
 
     fields: dict[str, Any] = {
         "workflow": "test",

@@ -9,9 +9,9 @@ from queue import SimpleQueue
 from typing import Any, cast
 
 import pytest
-from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError
+from wrap.core.wrap_spec import Entry, Wrap
 from wrap.dispatch import execution, task_threads
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.loop import Loop

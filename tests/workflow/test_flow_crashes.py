@@ -85,7 +85,8 @@ class Process:
                     del self.disk.held[bucket, item.number]
             else:
                 del self.disk.requests[session[0]]
-            self.follow(self.flow.commit(given_, 0.0))
+            self.flow.release(given_)
+            self.follow(self.flow.hold(given_, 0.0))
 
     def emit(self, firing: Firing[str, str]) -> None:
         if firing.task == "first":

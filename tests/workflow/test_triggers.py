@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.model import Task, Workflow
-from chiron.wrap.core.triggers import Bucket, BySet, Group, Immediate, buckets, groups
+from chiron.wrap.core.triggers import Bucket, BySet, Group, buckets, groups
 
 KINDS = ["stage", "data"]
 
@@ -100,13 +100,3 @@ def test_a_set_fires_once_with_the_last_of_its_objects(awaits, objects):
         assert fires == (not complete_before and seen.issuperset(awaits))
         fired += fires
     assert fired <= 1
-
-
-def test_a_bucket_that_awaits_nothing_fires_with_the_request_once():
-    trigger = Bucket((), ("a",)).trigger()
-    assert isinstance(trigger, Immediate)
-    assert [trigger.on_object(None) for _ in range(2)] == [True, False]
-    waiting = Bucket(("a", "b"), ("c",)).trigger()
-    assert [waiting.on_object(task) for task in (None, "a", "a", "b", "b")] == [
-        False, False, False, True, False,
-    ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Placeholder: `chiron generate` writes the declaration of a wrap here."""
 
-from wrap.config.wrap_spec import Wrap
+from wrap.core.wrap_spec import Wrap
 
 WRAP = Wrap(
     workflow="empty",

@@ -31,13 +31,13 @@ from wrap.cluster.peers import PeerProtocol
 from wrap.cluster.store_path import ByStore
 from wrap.config import sandbox
 from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
-from wrap.config.wrap_spec import Wrap
 from wrap.core import memory_shares
 from wrap.core.builds import build_of, is_handed_back
 from wrap.core.ending import may_exit
 from wrap.core.errors import TaskError
-from wrap.core.lost_threads import LostThreads
 from wrap.core.program import MAIN
+from wrap.core.wrap_spec import Wrap
+from wrap.dispatch.lost_threads import LostThreads
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.liveness import end_at_signal
 from wrap.event_loop.loop import Loop
@@ -50,6 +50,7 @@ from wrap.functions.loader import LIBRARIES, load_shared
 from wrap.http import server
 from wrap.http.app import create_app
 from wrap.http.probes import PROBES
+from wrap.http.server.program import OneProcess, begin_anew
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
 from wrap.net.gateway_client import HANDED_HEADER, Gateway
@@ -99,7 +100,7 @@ _FLUSH_S = 1.0
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its fork server (``--fork-server DESCRIPTOR``).
 
-    `sockets` come from `server.listen`. The other options pass on findings of an earlier start.
+    `sockets` come from `listen`. The other options pass on findings of an earlier start.
     """
     contain()  # before a function can import the unguarded names
     faulthandler.enable()  # logs where C code crashed
@@ -114,7 +115,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         os.environ.pop(TRACE_KEY, None)  # functions do not need it
         os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
         sandbox.keep_to_cores(settings.cpus)
-        with server.OneProcess():
+        with OneProcess():
             wrap, functions = _load_shared(image, options, sockets, settings)
         unforked = _unforked(wrap, functions)
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ, unforked)
@@ -224,7 +225,6 @@ def _runtime(
     mechanism: Mechanism,
     store: Store | None,
 ) -> tuple[Runtime, PeerServer | None]:
-    """Return the runtime of executions, and the server for messages of other wraps."""
     route = Route(settings.route, settings.threads)
     loop, threads = Loop(), ThreadPool()
     budget = _budget(settings, loop, threads)
@@ -408,7 +408,7 @@ def _load_shared(
             _LIBRARIES: ",".join(libraries) if once_more else "",
         }
         words = [word for option in (options | found_out).items() for word in option]
-        server.begin_anew(sockets, words)
+        begin_anew(sockets, words)
     return wrap, functions
 
 
@@ -435,7 +435,7 @@ def _unforked(wrap: Wrap, functions: Mapping[str, FunctionRunner]) -> list[int]:
 def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
     """Import the functions of this process, and functions without a process."""
     try:
-        with server.OneProcess():
+        with OneProcess():
             own = {wrap.tasks[task] for task in wrap.processes[MAIN]}
             for name, function in functions.items():
                 if name in own or name not in wrap.forked:

@@ -73,14 +73,12 @@ class Coordinator(Peers):
             self._ask(name, tasks)
 
     def timeout_error(self) -> TaskError | None:
-        """Return the error about wraps that have not answered or are gone."""
         return self._participants.timeout_error()
 
     def loss_error(self) -> TaskError | None:
         return self._participants.loss_error()
 
     def close(self) -> None:
-        """Cancel all open questions."""
         for asked in self._questions.values():
             asked.cancel()
 
@@ -89,7 +87,7 @@ class Coordinator(Peers):
     ) -> None:
         """Begin another attempt of all tasks that live streams connect with `task`, or fail."""
         component = self._wrap.components[task]
-        again = self._participants.count_break(component, attempt)
+        again = self._participants.attempts.count_break(component, attempt)
         if again is None:
             fail_later(execution, error)
         elif again:
@@ -102,7 +100,6 @@ class Coordinator(Peers):
     def _ask(
         self, name: str, tasks: Iterable[int], renewed: bool = False, urged: bool = False
     ) -> None:
-        """Ask a wrap to run tasks."""
         execution = self._execution
         number, needed, attempts = self._participants.ask(name, tasks)
         objects: dict[Key, Object] = {}

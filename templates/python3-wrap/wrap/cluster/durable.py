@@ -18,10 +18,10 @@ import json
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wrap.cluster.durable_records import (
     Held,
@@ -39,8 +39,10 @@ from wrap.core.buckets.triggers import Number
 from wrap.core.errors import TaskError
 from wrap.event_loop.liveness import essential
 from wrap.net.object_store.redis import Redis
-from wrap.values.quota import Quota
 from wrap.values.value import Object
+
+if TYPE_CHECKING:
+    from wrap.dispatch.replica import Replica
 
 Word = bytes | memoryview
 
@@ -58,54 +60,6 @@ _SUSPECT, _DEADLY = 2, 3
 #: Bytes of a command beside its words, bytes of a word beside its content, and the number of copies
 #: while they are sent.
 _COMMAND_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
-
-
-class BucketOwner(Protocol):
-    """The owner of the buckets in memory."""
-
-    @property
-    def term(self) -> bytes:
-        """The term in which it is the evaluator; empty if it is not."""
-
-    @property
-    def may_evaluate(self) -> bool:
-        """Whether it can become the evaluator."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the objects that it holds."""
-
-    @property
-    def free(self) -> int:
-        """How many more sessions it could begin now."""
-
-    @property
-    def quota(self) -> Quota:
-        """The memory quota of objects."""
-
-    @property
-    def bytes_left(self) -> int:
-        """Bytes that sessions of other replicas may take now."""
-
-    def evaluate(self, term: bytes) -> None:
-        """Become the evaluator; the objects follow."""
-
-    def stop_evaluating(self, term: bytes) -> None:
-        """Stop being the evaluator, if `term` is still the current term."""
-
-    def arrived(self, term: bytes, items: Iterable[Held]) -> None:
-        """Hold the objects of other replicas' sessions, if it is the evaluator for `term`."""
-
-    def resume(
-        self, requests: Iterable[tuple[int, Object]], fired: Iterable[Sequence[Held]]
-    ) -> None:
-        """Begin sessions that another replica owned or fired."""
-
-    def continue_work(self) -> None:
-        """Continue, and take offered sessions and waiting objects if there is room."""
-
-    def reset(self) -> list[StoreCommand]:
-        """Drop everything, as others own it now; return the result of `DurableBuckets.forget`."""
 
 
 class StoreCommand(NamedTuple):
@@ -165,7 +119,7 @@ class DurableBuckets:
         #: The sessions of this replica that may have killed replicas.
         self._suspects = set[bytes]()
 
-    def join(self, owner: BucketOwner) -> None:
+    def join(self, owner: Replica) -> None:
         """Register this replica. Raises TaskError, ``store``."""
         deadline = time.monotonic() + _WRITING_S
         load, count = (b"SCRIPT", b"LOAD", _SCRIPT), (b"INCR", self._prefix + b"numbers")
@@ -370,7 +324,6 @@ class DurableBuckets:
         self._enqueue(StoreCommand(words, partial(self._beat_answered, owner.term), _nothing))
 
     def _beat_answered(self, said: bytes, answer: Any) -> None:
-        """Process the answer to a beat."""
         term, is_over, replicas, size, offered, arrived, letters = answer
         with self._changed:
             self._beats = False

@@ -35,7 +35,6 @@ def keys_of(items: Iterable[Held]) -> list[bytes]:
 
 
 def number_of(name: bytes) -> Number:
-    """Return the number from a name that `name_of` returned."""
     return tuple(map(int, name.split(b".")))
 
 
@@ -45,18 +44,15 @@ def record_of(said: Sequence[object], value: Object) -> bytes:
 
 
 def item_record(bucket: str, item: Item[Object]) -> bytes:
-    """Return the record of an object in a bucket."""
     said = [item.value.content_type, bucket, item.number, item.name, item.group, item.size]
     return record_of(said, item.value)
 
 
 def object_of(record: bytes) -> Object:
-    """Return the object of a record."""
     said, _, content = record.partition(b"\n")
     return Object(content, json.loads(said)[0])
 
 
 def item_of(record: bytes) -> Held:
-    """Return the bucket and the object from a record that `item_record` returned."""
     _, bucket, number, name, group, size = json.loads(record.partition(b"\n")[0])
     return bucket, Item(tuple(number), object_of(record), tuple(number), name, group, size)

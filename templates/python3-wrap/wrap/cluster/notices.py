@@ -25,11 +25,7 @@ _ANSWER_S, _PAUSE_S = 2.0, 0.05
 
 
 class Notices:
-    """The coordinator's notices. Its threads wait for the answers.
-
-    Args:
-        routes: wrap -> its address.
-    """
+    """The coordinator's notices. Its threads wait for the answers."""
 
     def __init__(
         self,
@@ -57,7 +53,7 @@ class Notices:
         fields = [self._execution.ident.number, min(component), attempt]
         rounds = self._notify(names, Message(AGAIN, fields))
         for each in rounds.running:
-            self._participants.record_notified(each, component, attempt)
+            self._participants.attempts.record_notified(each, component, attempt)
         return rounds.objects_at
 
     def _notify(self, names: Iterable[str], message: Message) -> NoticeRounds:
@@ -79,7 +75,6 @@ class Notices:
 
 
 def is_reachable(direct: Direct, address: str) -> bool:
-    """Return whether a wrap accepts connections at an address."""
     try:
         direct.pool.reach(address)
     except (OSError, ValueError):

@@ -140,7 +140,6 @@ class Participant:
         self._runtime.broker.arrived(stream, channel)
 
     def _run(self, connection: PeerConnection, asked: Request, seconds: float) -> None:
-        """Run the tasks that another wrap asks for, and return all their results."""
         runtime, arrived = self._runtime, time.monotonic()
 
         deadline = deadline_of(arrived, runtime.wrap.timeout_s, seconds)

@@ -15,11 +15,11 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Wrap
 from wrap.core.executions import DistributedExecutions
 from wrap.core.retry import REPORTS, sends_to, tries_after_refusal
 from wrap.core.sharing import Sharing, is_needed
 from wrap.core.streams import StreamId
+from wrap.core.wrap_spec import Wrap
 from wrap.dispatch.backpressure import Pressure
 from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer
@@ -50,11 +50,7 @@ Given = Mapping[int, Object | None]
 
 
 class PeerProtocol:
-    """The executions on this replica in which other wraps take part.
-
-    Args:
-        address: where this replica accepts messages.
-    """
+    """The executions on this replica, at `address`, in which other wraps take part."""
 
     def __init__(self, wrap: Wrap, direct: Direct, loop: Loop, address: str) -> None:
         self.wrap = wrap
@@ -106,7 +102,6 @@ class PeerProtocol:
             sleep(_PAUSE_S)
 
     def get(self, number: int) -> Execution | None:
-        """Return the execution of that number while it runs here."""
         return self._executions.get(number)
 
     def expects(self, number: int) -> bool:
@@ -115,7 +110,6 @@ class PeerProtocol:
             return self._executions.expects(number)
 
     def has_ended(self, number: int) -> bool:
-        """Return whether that execution ran here and has ended."""
         return self._executions.has_ended(number)
 
     def add(self, execution: Execution) -> None:
@@ -130,11 +124,9 @@ class PeerProtocol:
             execution.arrived(given)
 
     def call_later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Have the loop call `action` after `seconds`."""
         self._loop.call_at(monotonic() + seconds, action)
 
     def remove(self, execution: Execution) -> None:
-        """Unregister an execution that has ended."""
         number = execution.ident.number
         with self._lock:
             self._executions.end(number, execution, execution.complete)
@@ -206,7 +198,6 @@ class Peers:
         return self._storing > 0 or bool(self._sending)
 
     def sends(self, task: int) -> bool:
-        """Return whether another wrap needs the object of a task of this wrap."""
         return self._sharing.sends(task)
 
     def timeout_error(self) -> TaskError | None:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import TaskError
 from wrap.core.program import Key
+from wrap.core.wrap_spec import Wrap
 from wrap.net.messages import Ident, Request, Result
 from wrap.net.object_store import Store
 from wrap.net.transport import Answered, Forwarded, Transport
@@ -69,7 +69,6 @@ class _Kept:
 
     #: Includes objects that are still to be written.
     names: set[str] = field(default_factory=set)
-    #: Whether the execution has ended.
     over: bool = False
     #: Held by the thread that writes an object, as others may want to write it too.
     putting: dict[Key, threading.Lock] = field(default_factory=dict)

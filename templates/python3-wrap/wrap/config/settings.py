@@ -84,7 +84,6 @@ def _direct_key(environment: Mapping[str, str]) -> bytes:
 
 
 def _secret(name: str) -> bytes:
-    """Return a secret of the deployment; empty if there is none."""
     try:
         return (redaction.SECRETS / name).read_bytes().strip()
     except OSError:

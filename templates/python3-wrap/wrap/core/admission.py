@@ -65,12 +65,10 @@ class Limiter(Generic[Candidate]):
 
     @property
     def free(self) -> int:
-        """The number of executions that could be admitted now."""
         return max(0, self.limit - len(self.admitted))
 
     @property
     def waiting(self) -> int:
-        """The number of executions that wait."""
         return len(self._waiting)
 
     def admit_or_queue(self, candidate: Candidate) -> bool:
@@ -127,7 +125,6 @@ class Admission:
 
     @property
     def has_workers(self) -> bool:
-        """Whether the execution has workers on this replica."""
         return self._state is _State.ADMITTED
 
     def admit(self) -> bool:
@@ -155,23 +152,6 @@ class Admission:
 
 
 def freest(free: Mapping[str, int]) -> str | None:
-    """Return the replica with the most free workers; None if no replica has any.
-
-    >>> freest({"a": 0, "b": 2, "c": 1})
-    'b'
-    >>> freest({"a": 0})
-    """
+    """Return the replica with the most free workers; None if no replica has any."""
     first = max(free, key=free.__getitem__, default=None)
     return first if first is not None and free[first] > 0 else None
-
-
-def may_offload(is_whole: bool, has_streams: bool, is_of_buckets: bool) -> bool:
-    """Return whether another replica may run an execution.
-
-    Args:
-        is_whole: whether all its tasks run in this wrap.
-        has_streams: whether its tasks read live streams. Another replica runs tasks one after
-            another.
-        is_of_buckets: whether it puts objects into buckets, which are on this replica.
-    """
-    return is_whole and not has_streams and not is_of_buckets

@@ -31,7 +31,6 @@ class Answers(Generic[Execution, Connection, Answer]):
 
     @property
     def executions(self) -> list[Execution]:
-        """The executions that have not been answered."""
         return list(self._awaited_by)
 
     def begin(self, execution: Execution, connection: Connection) -> None:
@@ -59,11 +58,9 @@ class Answers(Generic[Execution, Connection, Answer]):
         return self._awaited_by.get(execution) is connection
 
     def connection_of(self, execution: Execution) -> Connection:
-        """Return the connection that gets the answer of an execution."""
         return self._awaited_by[execution]
 
     def end(self, execution: Execution) -> None:
-        """Record that an execution has been answered, or its answer is kept."""
         del self._awaited_by[execution]
 
     def keep(self, number: int, answer: Answer) -> None:
@@ -71,7 +68,6 @@ class Answers(Generic[Execution, Connection, Answer]):
         self._unsent[number] = answer
 
     def take(self, number: int) -> Answer | None:
-        """Remove and return the kept answer of an execution; None if there is none."""
         return self._unsent.pop(number, None)
 
     def forget(self, number: int) -> None:

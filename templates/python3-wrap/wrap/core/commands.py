@@ -13,8 +13,6 @@ from wrap.core.program import Call, Component, Key, Step
 
 
 class CallWrap(NamedTuple):
-    """Call another wrap."""
-
     call: Call
 
 
@@ -28,8 +26,6 @@ class Begin(NamedTuple):
 
 
 class CallWorker(NamedTuple):
-    """Call a worker process."""
-
     call: Call
 
 
@@ -47,8 +43,6 @@ class SetTimer(NamedTuple):
 
 
 class CancelTimer(NamedTuple):
-    """Cancel a timer of the program."""
-
     number: int
 
 
@@ -59,15 +53,11 @@ class WakeAt(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """Hold the output of a task."""
-
     task: int
     output: Any
 
 
 class Drop(NamedTuple):
-    """Stop holding an object."""
-
     key: Key
 
 
@@ -93,8 +83,6 @@ class Give(NamedTuple):
 
 
 class RecordFailure(NamedTuple):
-    """Record `error` as the result of a task that returned none."""
-
     task: int
     error: TaskError
 

@@ -22,7 +22,7 @@ from wrap.core.program import (
     given_to,
     keys,
 )
-from wrap.core.triggers import Bucket, Group, groups
+from wrap.core.triggers import Bucket, BySet, Group, groups
 
 
 class Graph:
@@ -124,12 +124,10 @@ class Part:
 
     @property
     def live(self) -> bool:
-        """Whether some tasks read streams while other tasks write them."""
         return bool(self.components)
 
     @cached_property
     def calls_wraps(self) -> bool:
-        """Whether some of the tasks run in other wraps."""
         return any(isinstance(place, str) for place in self.place_of.values())
 
     @cached_property
@@ -147,26 +145,21 @@ class Part:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether the tasks need nothing but each other and the request."""
         return all(task in self.place_of for bucket in self.buckets for task in bucket.awaits)
 
     def tasks_at(self, place: Place) -> list[int]:
-        """Return the tasks that run at a place."""
         return [task for task, where in self.place_of.items() if where == place]
 
     def tasks_to_come(self, process: int) -> int:
-        """Return how many tasks a process will be called for."""
         return len(self.tasks_at(process))
 
     @cached_property
     def processes(self) -> frozenset[int]:
-        """The worker processes that run some of the tasks."""
         places = self.place_of.values()
         return frozenset(place for place in places if isinstance(place, int) and place != MAIN)
 
     @cached_property
     def in_order(self) -> frozenset[int]:
-        """The processes whose tasks can never run at the same time."""
         last: dict[int, dict[Place, int]] = {}
         counts: dict[Place, int] = {}
         unordered: set[Place] = set()
@@ -186,7 +179,6 @@ class Part:
 
     @cached_property
     def users(self) -> Mapping[Key, list[int]]:
-        """Object -> the tasks of this part that need it."""
         return users_among(self.place_of, self.sources)
 
     def _call(self, place: Place, tasks: list[int]) -> Call:
@@ -215,22 +207,19 @@ class Engine(Program):
 
     def __init__(self, part: Part) -> None:
         self._part = part
-        self._triggers = [bucket.trigger() for bucket in part.buckets]
+        self._triggers = [BySet(bucket.awaits) for bucket in part.buckets]
         self._left = set(part.place_of)
 
     @property
     def part(self) -> Part:
-        """The tasks of this execution."""
         return self._part
 
     @property
     def is_complete(self) -> bool:
-        """Whether all tasks have ended."""
         return not self._left
 
     @property
     def left(self) -> Set[int]:
-        """The tasks that have not ended."""
         return self._left
 
     def unanswered(self, begun: Set[int]) -> Set[int]:
@@ -238,15 +227,13 @@ class Engine(Program):
         return self._left
 
     def start(self, _: object = None) -> Step:
-        """Return the first step of the execution."""
         step = Step([], [])
-        for index, trigger in enumerate(self._triggers):
-            if not self._part.buckets[index].awaits and trigger.on_object(None):
+        for index, bucket in enumerate(self._part.buckets):
+            if not bucket.awaits:
                 self._fire(index, step)
         return step
 
     def ended(self, task: int, _: object = None) -> Step:
-        """Return the step after the end of `task`. Each task ends once."""
         self._left.remove(task)
         return self.arrived([task])
 
@@ -260,19 +247,14 @@ class Engine(Program):
         return step
 
     def together(self, steps: Sequence[Step]) -> Step:
-        """Return one step for several simultaneous events."""
         begins = [number for step in steps for number in step.begins]
         return Step(begins, [call for step in steps for call in step.calls])
 
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
-        """Return the first call to a replacement worker.
+        """Repeat the unanswered tasks.
 
-        It repeats the unanswered tasks. It also repeats ended tasks of that worker if their objects
-        are not held here and its unfinished tasks need them.
-
-        Args:
-            lost: the tasks that the lost worker was called for and had not answered.
-            held: the objects that are in this wrap.
+        Also repeat ended tasks of the lost worker if their objects are not held here and its
+        unfinished tasks need them.
         """
         part = self._part
         needed = [task for task in part.tasks_at(process) if task in self._left]
@@ -290,7 +272,6 @@ class Engine(Program):
         return Call(process, tasks, outside, self._given_by(process) & found)
 
     def repeat(self, tasks: Collection[int]) -> Step:
-        """Return a step that begins all `tasks` again at once: live streams connect them."""
         part = self._part
         begins = [task for task in part.place_of if task in tasks]
         calls: list[Call] = []

@@ -12,11 +12,6 @@ def accepts_execution(ending: bool, urged: bool, is_expected: bool) -> bool:
         ending: whether the replica was told to shut down.
         urged: whether its wrap has no other replica.
         is_expected: whether it has objects or streams of the execution, which nobody would resend.
-
-    >>> accepts_execution(ending=True, urged=False, is_expected=False)
-    False
-    >>> accepts_execution(ending=True, urged=True, is_expected=False)
-    True
     """
     return not ending or urged or is_expected
 
@@ -33,24 +28,11 @@ def may_exit(since_s: float, linger_s: float, in_hand: bool, patience_s: float) 
         linger_s: the time in which others learn of the shutdown, in seconds.
         in_hand: whether a task, an answer or an object has still to be finished or sent.
         patience_s: the further time for what is in hand, in seconds.
-
-    >>> may_exit(1.0, linger_s=1.5, in_hand=False, patience_s=60.0)
-    False
-    >>> may_exit(2.0, linger_s=1.5, in_hand=False, patience_s=60.0)
-    True
-    >>> may_exit(2.0, linger_s=1.5, in_hand=True, patience_s=60.0)
-    False
     """
     return since_s >= linger_s + (patience_s if in_hand else 0.0)
 
 
 def replica_of(execution: int, known: Sequence[str], ending: Collection[str]) -> str | None:
-    """Return the replica for an execution; one that shuts down only if there is no other.
-
-    >>> replica_of(7, ["a", "b"], ending=["b"])
-    'a'
-    >>> replica_of(7, ["b"], ending=["b"])
-    'b'
-    """
+    """Return the replica for an execution; one that shuts down only if there is no other."""
     candidates = [each for each in known if each not in ending] or known
     return candidates[execution % len(candidates)] if candidates else None

@@ -82,7 +82,6 @@ class TaskError(Exception):
 
 
 def too_late(what: str) -> TaskError:
-    """Return the timeout error of a task or a wrap."""
     return TaskError("timeout", f"{what} did not answer in time", status=504)
 
 

@@ -37,11 +37,9 @@ class DistributedExecutions(Generic[Running, Given]):
         return bool(self._running or self._early)
 
     def get(self, number: int) -> Running | None:
-        """Return the execution of that number while it runs."""
         return self._running.get(number)
 
     def has_ended(self, number: int) -> bool:
-        """Return whether an execution ran here and has ended."""
         return number in self._ended
 
     def expects(self, number: int) -> bool:

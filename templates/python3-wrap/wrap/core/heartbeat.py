@@ -18,11 +18,7 @@ _ENDING = 5
 
 
 class Heartbeat:
-    """The state of a server's own two loops.
-
-    Args:
-        beat_s: seconds between beats.
-    """
+    """The state of a server's own two loops; a beat is due every `beat_s` seconds."""
 
     def __init__(self, beat_s: float) -> None:
         self._beat_s = beat_s

@@ -33,7 +33,6 @@ class Holdings:
         return bool(self._large)
 
     def add(self, key: Key, size: int) -> None:
-        """Record that an object of `size` bytes is in this wrap."""
         self._held.add(key)
         if size >= self._large_from:
             self._large.add(key)
@@ -66,7 +65,6 @@ class Holdings:
         return dropped
 
     def _is_wanted(self, key: Key) -> bool:
-        """Return whether a task or another place may still need an object."""
         elsewhere = key in self._part.gives or (key is None and self._is_shared)
         return elsewhere or not self._settled.issuperset(self._part.users[key])
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from wrap.core import commands as do
 from wrap.core.commands import Command
-from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Program
+
+if TYPE_CHECKING:
+    from wrap.core.wrap_spec import Wrap
 
 #: The minimum time to wait for an answer at the deadline, in seconds.
 _MOMENT_S = 0.001
@@ -27,16 +29,6 @@ class Limits(NamedTuple):
     large_from: int
 
 
-class Limited(Protocol):
-    """An item with a time limit, in seconds of the monotonic clock."""
-
-    @property
-    def limit(self) -> float: ...
-
-
-Each = TypeVar("Each", bound=Limited)
-
-
 def until(now: float, deadline: float, *timeouts_s: float) -> float:
     """Return the limit of an item that begins now: its shortest timeout or the deadline."""
     return min(deadline, now + min(timeouts_s))
@@ -45,20 +37,6 @@ def until(now: float, deadline: float, *timeouts_s: float) -> float:
 def left_s(now: float, deadline: float) -> float:
     """Return the seconds left, at least a moment so that a ready answer can still be read."""
     return max(_MOMENT_S, deadline - now)
-
-
-def overdue(running: Iterable[Each], now: float) -> tuple[list[Each], float]:
-    """Return the items past their limits and the next limit of the others (infinite if none).
-
-    Overdue threads may continue, as they cannot be killed. They do not count for the next limit.
-    """
-    late, next_limit = list[Each](), math.inf
-    for each in running:
-        if each.limit <= now:
-            late.append(each)
-        else:
-            next_limit = min(next_limit, each.limit)
-    return late, next_limit
 
 
 def expired(
@@ -85,7 +63,7 @@ class TaskLimits:
     """
 
     def __init__(
-        self, program: Program, deployment: Deployment, limits: Limits, commands: list[Command]
+        self, program: Program, deployment: Wrap, limits: Limits, commands: list[Command]
     ) -> None:
         #: Task -> its limit.
         self.until: dict[int, float] = {}
@@ -97,7 +75,6 @@ class TaskLimits:
         self._due = math.inf
 
     def expect(self, tasks: Iterable[int], now: float) -> None:
-        """Set the limits of tasks that begin now."""
         first = math.inf
         for number in tasks:
             self.until[number] = limit = self._of(number, now)
@@ -121,7 +98,6 @@ class TaskLimits:
             self._commands.append(do.WakeAt(when))
 
     def _of(self, number: int, now: float) -> float:
-        """Return the limit of a task that begins now."""
         own_s = self._program.timeouts_s.get(number, math.inf)
         if isinstance(self._place_of[number], str):
             return until(now, self._deadline + self._grace_s, own_s)

@@ -22,13 +22,11 @@ class Parallelism:
     """
 
     def __init__(self, most: int, now: float, cpu_s: float) -> None:
-        #: How many may run at once now.
         self.most = most
         self._limit = most
         self._looked, self._cpu_s = now, cpu_s
 
     def is_due(self, now: float) -> bool:
-        """Return whether it is time to check again."""
         return now >= self._looked + _LOOK_S
 
     def look(self, now: float, cpu_s: float) -> None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Component
 from wrap.core.recovery import AttemptCounts, Rerun, may_retry, tasks_to_rerun
+
+if TYPE_CHECKING:
+    from wrap.core.wrap_spec import Wrap
 
 #: How often an execution may reconnect to wraps that still exist.
 _RECONNECTIONS = 5
@@ -79,7 +81,7 @@ class Participants:
         wanted: tasks whose objects the coordinator awaits, besides the inputs of its own tasks.
     """
 
-    def __init__(self, workflow: Deployment, wanted: frozenset[int]) -> None:
+    def __init__(self, workflow: Wrap, wanted: frozenset[int]) -> None:
         #: Wrap -> its question, for wraps that have not replied.
         self.asked: dict[str, Question] = {}
         self._workflow = workflow
@@ -90,7 +92,8 @@ class Participants:
         #: How often each wrap was lost with tasks that it had begun.
         self._losses: dict[str, int] = {}
         self._reconnections = 0
-        self._attempts = AttemptCounts(workflow.attempts)
+        #: The attempts of the components that live streams connect.
+        self.attempts = AttemptCounts(workflow.attempts)
 
     def is_waiting(self, here: Collection[int]) -> bool:
         """Return whether a wrap has not replied, or a wanted object is not `here`."""
@@ -106,16 +109,15 @@ class Participants:
         return _late(self._losing, "ended, and was not there again")
 
     def attempt_of(self, component: Component) -> int:
-        """Return the current attempt of a component."""
-        return self._attempts.current.get(component, 0)
+        return self.attempts.current.get(component, 0)
 
     def ask(self, name: str, tasks: Iterable[int]) -> Question:
         """Return a new question to a wrap: its tasks and their attempts."""
         self._losing.pop(name, None)
         self._questions += 1
         attempts: list[tuple[int, int]] = []
-        for component, attempt in self._attempts.current.items():
-            self.record_notified(name, component, attempt)
+        for component, attempt in self.attempts.current.items():
+            self.attempts.record_notified(name, component, attempt)
             attempts.append((min(component), attempt))
         question = self.asked[name] = Question(self._questions, sorted(tasks), attempts)
         return question
@@ -156,14 +158,6 @@ class Participants:
             raise _ended_while_it_ran(name)
         return [other for other in self.asked if other != name]
 
-    def count_break(self, component: Component, attempt: int) -> bool | None:
-        """Return whether another attempt begins after a break; None if no attempt is left."""
-        return self._attempts.count_break(component, attempt)
-
-    def record_notified(self, name: str, component: Component, attempt: int) -> None:
-        """Record that a wrap has been told the attempt of a component."""
-        self._attempts.record_notified(name, component, attempt)
-
     def rerun_after_loss(
         self,
         lost: str,
@@ -175,10 +169,8 @@ class Participants:
         """Return the tasks to run again. Raises TaskError if no attempt is left for them.
 
         Args:
-            lost: the lost wrap; empty if streams broke.
-            objects_at: participant -> the tasks whose objects it has.
+            lost, objects_at, broken: see `tasks_to_rerun`.
             here: the tasks whose objects the coordinator has.
-            broken: the tasks whose streams broke.
             not_begun: the wrap that had begun nothing, so that its loss ends no attempt.
         """
         flow, own = self._workflow, self._workflow.name
@@ -198,7 +190,7 @@ class Participants:
         )
         for place, tasks in found.begin.items():
             for component in {flow.components[task] for task in tasks if task in flow.components}:
-                if place != not_begun and self._attempts.count_loss(place, component) is None:
+                if place != not_begun and self.attempts.count_loss(place, component) is None:
                     raise _ended_while_it_ran(lost or place)
         return found
 
@@ -215,7 +207,7 @@ class Participants:
             unnotified = [
                 each
                 for each in wraps.intersection(objects_at)
-                if each != flow.name and not self._attempts.is_notified(each, component)
+                if each != flow.name and not self.attempts.is_notified(each, component)
             ]
             if unnotified:
                 found[component] = unnotified
@@ -253,7 +245,6 @@ class NoticeRounds:
     def __init__(self, names: Iterable[str]) -> None:
         #: Participant -> the tasks whose objects it has; without participants that have ended.
         self.objects_at: dict[str, set[int]] = {name: set() for name in names}
-        #: The participants that have not confirmed.
         self.unconfirmed = set(self.objects_at)
         #: The participants that have confirmed that they run the execution.
         self.running: set[str] = set()

@@ -11,11 +11,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError, workflow_failed
-from wrap.core.patience import Patience
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
 from wrap.core.statemachine import visits as states
 from wrap.core.statemachine.context import execution_context
@@ -27,19 +25,9 @@ from wrap.core.triggers import MOST_AT_ONCE
 if TYPE_CHECKING:
     from wrap.core.statemachine.chance import Chance
     from wrap.core.statemachine.expressions import Evaluator
+    from wrap.core.wrap_spec import Entry, Wrap
 
 _MANY = 1 << 30
-
-
-class Definition(Protocol):
-    """A state machine: its normalised document, the task of each state, and its trigger."""
-
-    @property
-    def machine(self) -> dict[str, Any] | None: ...
-    @property
-    def states(self) -> Mapping[str, int]: ...
-    @property
-    def in_stages(self) -> bool: ...
 
 
 class World(NamedTuple):
@@ -49,12 +37,46 @@ class World(NamedTuple):
     today: Callable[[], float]
     #: Returns the time in seconds, on the clock of the deadlines.
     clock: Callable[[], float]
-    #: The source of random values.
     chance: Chance
     #: Returns a JSONata evaluator, from a function that returns the seconds left.
     evaluator: Callable[[Callable[[], float]], Evaluator]
     #: Returns an object, from a text and whether the text is JSON.
     object_of: Callable[[str, bool], Any]
+
+
+class Patience:
+    """Ends evaluations. A reference to the execution would delay freeing its values."""
+
+    def __init__(self, deadline: float, clock: Callable[[], float]) -> None:
+        self._deadline = deadline
+        self._clock = clock
+        #: When the evaluation of the current event fails its state.
+        self._until = deadline
+
+    def left_s(self) -> float:
+        """Return the seconds until the deadline."""
+        return self._deadline - self._clock()
+
+    def renew(self) -> None:
+        """Grant the current event half of the time that is left."""
+        now = self._clock()
+        self._until = now + (self._deadline - now) / 2
+
+    def look(self) -> None:
+        """Raise TaskError after the deadline.
+
+        Raise StatesError if an event has used half of the time that was left before it. A Catch can
+        handle that error: it has the other half.
+        """
+        now = self._clock()
+        if now >= self._deadline:
+            message = "the request's time was over while expressions of the workflow were evaluated"
+            raise TaskError("timeout", message, status=504)
+        if now >= self._until:
+            self.renew()
+            half = "half of the request's time was over"
+            cause = f"{half} while expressions of the workflow were evaluated"
+            raise StatesError("States.Timeout", cause)
 
 
 class Placement(Program):
@@ -72,7 +94,7 @@ class Placement(Program):
     sources: Mapping[int, Source] = {}
     users: Mapping[Key, Sequence[int]] = {}
 
-    def __init__(self, wrap: Deployment, gives: Collection[int] = ()) -> None:
+    def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:
         self.wrap = wrap
         self.gives = gives
         self.place_of: dict[int, Place] = {}
@@ -94,7 +116,6 @@ class Placement(Program):
         return call
 
     def together(self, steps: Sequence[Step]) -> Step:
-        """Return one step for several simultaneous events; it calls each place once."""
         if len(steps) == 1:
             return steps[0]
         called: dict[Place, list[int]] = {}
@@ -110,7 +131,6 @@ class Placement(Program):
         )
 
     def tasks_at(self, place: Place) -> list[int]:
-        """Return the instances that run at a place."""
         return [number for number, where in self.place_of.items() if where == place]
 
     def tasks_to_come(self, process: int) -> int:
@@ -144,7 +164,6 @@ class Placement(Program):
         return Step([*chain.from_iterable(begun.values())], _calls(begun), delays, cancelled)
 
     def _is_ready(self, number: int) -> bool:
-        """Return whether an instance with a free place can begin there."""
         return True
 
     def _leave(self, number: int) -> None:
@@ -157,7 +176,7 @@ class Placement(Program):
 class Instances(Placement):
     """Independent instances that another wrap asks for."""
 
-    def __init__(self, wrap: Deployment, numbers: Sequence[int]) -> None:
+    def __init__(self, wrap: Wrap, numbers: Sequence[int]) -> None:
         super().__init__(wrap, numbers)
         self._left = len(numbers)
         self._numbers = numbers
@@ -193,8 +212,8 @@ class Deciding(Placement):
 
     def __init__(
         self,
-        wrap: Deployment,
-        entry: Definition,
+        wrap: Wrap,
+        entry: Entry,
         ident: str,
         deadline: float,
         world: World,

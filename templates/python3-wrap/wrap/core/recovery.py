@@ -144,11 +144,7 @@ def connected(
 
 
 def may_retry(attempt: int, most: int) -> bool:
-    """Return whether another attempt may follow attempt number `attempt` (from 0) of `most`.
-
-    >>> [may_retry(attempt, 2) for attempt in range(3)]
-    [True, False, False]
-    """
+    """Return whether another attempt may follow attempt number `attempt` (from 0) of `most`."""
     return attempt + 1 < most
 
 
@@ -158,9 +154,6 @@ class Attempts:
     A task runs in the attempt that its component had when the task began. In the next attempt, all
     tasks of the component that have begun here begin again. They wait until no task of an earlier
     attempt runs. So a task never runs twice at once.
-
-    Args:
-        components: task -> its component.
     """
 
     def __init__(self, components: Mapping[int, Component]) -> None:
@@ -243,11 +236,9 @@ class AttemptCounts:
         self._notified: dict[tuple[str, Component], int] = {}
 
     def record_notified(self, wrap: str, component: Component, attempt: int) -> None:
-        """Record that a wrap has been told of an attempt."""
         self._notified[wrap, component] = attempt
 
     def is_notified(self, wrap: str, component: Component) -> bool:
-        """Return whether a wrap has been told of the current attempt."""
         return self._notified.get((wrap, component), 0) == self.current.get(component, 0)
 
     def count_break(self, component: Component, attempt: int) -> bool | None:

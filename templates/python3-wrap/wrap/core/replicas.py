@@ -87,7 +87,6 @@ class KnownReplicas:
             self._asked = -math.inf
 
     def is_ending(self, address: str) -> bool:
-        """Return whether a replica has announced its shutdown."""
         return address in self._ending
 
     def forget(self, address: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from wrap.core.deployment import Deployment
 from wrap.core.recovery import Attempts, may_retry
+
+if TYPE_CHECKING:
+    from wrap.core.wrap_spec import Wrap
 
 #: How often a wrap sends objects directly to their consumer, before it asks the coordinator.
 _STRAIGHT = 2
@@ -89,7 +91,7 @@ class Retries:
         attempts: the attempts of components, which count for each of their tasks.
     """
 
-    def __init__(self, deployment: Deployment, attempts: Attempts) -> None:
+    def __init__(self, deployment: Wrap, attempts: Attempts) -> None:
         self._deployment = deployment
         self._attempts = attempts
         self._begun_again: dict[int, int] = {}
@@ -104,5 +106,4 @@ class Retries:
         return may_retry(attempt, self._deployment.attempts)
 
     def count(self, number: int) -> None:
-        """Count another start of a task."""
         self._begun_again[number] = self._begun_again.get(number, 0) + 1

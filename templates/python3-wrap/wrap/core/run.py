@@ -8,12 +8,11 @@ program decides which task runs next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wrap.core import commands as do
 from wrap.core import events as on
 from wrap.core.commands import Command
-from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError, too_late
 from wrap.core.events import Answer, Event, Outputs
 from wrap.core.holdings import Holdings
@@ -22,6 +21,9 @@ from wrap.core.program import MAIN, Program, Step
 from wrap.core.recovery import STREAM_LOST, Attempts, may_retry
 from wrap.core.retry import Retries
 from wrap.core.workers import Workers
+
+if TYPE_CHECKING:
+    from wrap.core.wrap_spec import Wrap
 
 #: The code of the error of a task whose worker has ended.
 WORKER_DIED = "process-died"
@@ -39,13 +41,12 @@ class Run:
     def __init__(
         self,
         program: Program,
-        deployment: Deployment,
+        deployment: Wrap,
         limits: Limits,
         needs: Callable[[int], bool] | None = None,
         is_traced: bool = False,
     ) -> None:
         self.program = program
-        #: Whether the execution has begun.
         self.begun = False
         self._commands: list[Command] = []
         self._limits = TaskLimits(program, deployment, limits, self._commands)
@@ -84,7 +85,6 @@ class Run:
         return commands
 
     def unanswered(self) -> Set[int]:
-        """Return the tasks whose answers are still awaited."""
         return self.program.unanswered(self.limits.keys())
 
     def is_over(self, others_run: bool) -> bool:
@@ -349,7 +349,7 @@ class Run:
         self._commands.append(do.Keep(task, output))
 
 
-def located(deployment: Deployment, error: TaskError, tasks: Iterable[int]) -> TaskError:
+def located(deployment: Wrap, error: TaskError, tasks: Iterable[int]) -> TaskError:
     """Return the same error, with the functions of `tasks` and the name of the wrap."""
     return error.located(deployment.names(tasks) or None, deployment.name)
 

@@ -42,7 +42,6 @@ class Sharing:
         return takers
 
     def sends(self, task: int) -> bool:
-        """Return whether another wrap needs the object of a task."""
         return any(needed and to != self._own for to, needed in self.needed_by(task).items())
 
     def of(self, tasks: Collection[int], last: bool) -> Shares:

@@ -23,7 +23,6 @@ class StartQueue(Generic[Task]):
         self._preparing: Task | None = None
 
     def add(self, tasks: Iterable[Task]) -> None:
-        """Queue tasks."""
         self._waiting.extend(tasks)
 
     def call(self) -> Task | None:

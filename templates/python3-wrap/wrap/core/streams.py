@@ -75,7 +75,6 @@ class Streams(Generic[End, Running]):
         return waits or execution in self._running
 
     def get(self, execution: int) -> Running | None:
-        """Return the running execution of that number; None if it does not run."""
         return self._running.get(execution)
 
     def is_wanted(self, stream: StreamId) -> bool:
@@ -110,7 +109,6 @@ class Streams(Generic[End, Running]):
         return True
 
     def take(self, stream: StreamId) -> End | None:
-        """Remove and return the waiting end of a stream; None if there is none."""
         return self._waiting.pop(stream, None)
 
     def use(self, stream: StreamId, end: End) -> bool:

@@ -11,7 +11,6 @@ Pheromone (NSDI'23): buckets and triggers.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -30,10 +29,6 @@ class Bucket(NamedTuple, Generic[Task]):
 
     awaits: tuple[Task, ...]
     starts: tuple[Task, ...]
-
-    def trigger(self) -> Trigger[Task]:
-        """Return a new trigger of this bucket for one execution."""
-        return BySet(self.awaits) if self.awaits else Immediate()
 
 
 class Group(NamedTuple, Generic[Place]):
@@ -137,38 +132,17 @@ def groups(
     return found
 
 
-class Trigger(ABC, Generic[Task]):
-    """Decides from events when a bucket fires, once in an execution.
+class BySet(Generic[Task]):
+    """Fires once in an execution, when the objects of all awaited tasks have arrived."""
 
-    A trigger has no clock and starts nothing. The same events lead to the same decisions.
-    """
+    def __init__(self, awaits: Iterable[Task]) -> None:
+        self._missing = set(awaits)
 
-    @abstractmethod
-    def on_object(self, task: Task | None) -> bool:
-        """Process the object of `task` (None: the request); return whether the bucket fires now.
+    def on_object(self, task: Task) -> bool:
+        """Process the object of `task`; return whether the bucket fires now.
 
         Duplicates and objects that the bucket does not await are ignored.
         """
-
-
-class Immediate(Trigger[Task]):
-    """Fires with the first object."""
-
-    def __init__(self) -> None:
-        self._fired = False
-
-    def on_object(self, task: Task | None) -> bool:
-        fires, self._fired = not self._fired, True
-        return fires
-
-
-class BySet(Trigger[Task]):
-    """Fires when the objects of all awaited tasks have arrived."""
-
-    def __init__(self, awaits: Iterable[Task]) -> None:
-        self._missing: set[Task | None] = set(awaits)
-
-    def on_object(self, task: Task | None) -> bool:
         if task not in self._missing:
             return False
         self._missing.remove(task)

@@ -45,7 +45,6 @@ class UnauthenticatedCallers(Generic[Caller]):
         self._came.pop(caller, None)
 
     def expired(self, now: float) -> list[Caller]:
-        """Return the callers that have been here for too long."""
         return [each for each, came in self._came.items() if came + self._longest_s <= now]
 
     def next_expiry(self) -> float | None:
@@ -53,7 +52,6 @@ class UnauthenticatedCallers(Generic[Caller]):
         return self._oldest_came() + self._longest_s if self._came else None
 
     def all(self) -> list[Caller]:
-        """Return all callers."""
         return list(self._came)
 
     def _oldest_came(self) -> float:

@@ -69,7 +69,6 @@ class Worker:
 
     @property
     def is_called_for_all(self) -> bool:
-        """Whether no other call follows."""
         return not self._rest
 
     def call(self, call: Call) -> Sent:
@@ -80,6 +79,5 @@ class Worker:
         return Sent(needs, self._rest, not self._is_live and (not self._rest or self._in_order))
 
     def record_objects(self, keys: Iterable[Key]) -> None:
-        """Record that the worker has these objects."""
         if self._keeps:
             self._objects.update(keys)

@@ -29,7 +29,6 @@ class Admission:
         self._rules = admission.Admission()
 
     def wait(self) -> None:
-        """Begin when workers are free, here or on another replica."""
         self._wait_here()
         self._offload_later()
 
@@ -57,7 +56,6 @@ class Admission:
         return not busy and not execution.run.held_back
 
     def leave(self) -> None:
-        """Take no more workers."""
         if self._rules.has_workers:
             self._mechanism.leave(self)
 
@@ -77,13 +75,15 @@ class Admission:
             self._execution.runtime.loop.call_at(when, look)
 
     def _offload_later(self) -> None:
-        """Send it to another replica if it waits too long and may run there."""
+        """Send it to another replica if it waits too long and may run there.
+
+        That replica runs tasks one after another, and does not have these buckets.
+        """
         execution = self._execution
         offload, part, data = execution.runtime.offload, execution.part, execution.data
         if offload is None or not self._rules.is_waiting:
             return
-        is_of_buckets = execution.into_buckets is not None
-        if not admission.may_offload(part.is_whole, execution.live, is_of_buckets):
+        if not part.is_whole or execution.live or execution.into_buckets is not None:
             return
         given: dict[Key, Object] = {None: data[None]} if None in data else {}
         request = Request(execution.ident, sorted(part.place_of), given, frozenset(part.gives))

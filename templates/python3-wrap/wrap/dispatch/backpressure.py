@@ -19,12 +19,7 @@ class _Held(NamedTuple):
 
 
 class Pressure:
-    """The backpressure of a wrap. Any thread may call its methods.
-
-    Args:
-        times: calls a function at a time of the clock.
-        clock: returns seconds.
-    """
+    """A `wrap.core.backpressure.Pressure` with a clock. Any thread may call its methods."""
 
     def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
         self._times = times
@@ -36,22 +31,18 @@ class Pressure:
 
     @property
     def matters(self) -> bool:
-        """Whether any task has had a large output."""
         return self._rules.matters
 
     @property
     def leaving(self) -> int:
-        """Bytes on their way to other wraps."""
         return self._rules.leaving
 
     @property
     def held(self) -> int:
-        """The number of tasks held back."""
         return self._rules.held
 
     @property
     def held_s(self) -> float:
-        """The total time in seconds in which tasks were held back."""
         with self._lock:
             return self._rules.held_s(self._clock())
 
@@ -65,18 +56,15 @@ class Pressure:
             return may_begin
 
     def record_output(self, size: int, seconds: float) -> None:
-        """Record a task that ran for `seconds` with an output of `size` bytes for other wraps."""
         with self._lock:
             self._rules.record_output(size, seconds)
 
     def record_sending(self, to: object, size: int) -> None:
-        """Record that `size` bytes are on their way to a destination."""
         if size:
             with self._lock:
                 self._rules.record_sending(self._clock(), to, size)
 
     def record_sent(self, to: object, size: int) -> None:
-        """Record that `size` bytes have arrived at a destination, or are lost."""
         if size:
             with self._lock:
                 now = self._clock()

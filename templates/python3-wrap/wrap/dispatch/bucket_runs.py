@@ -58,10 +58,7 @@ class BucketRuns:
             if no time passes.
         deadline: the end of all runs, in seconds of the monotonic clock.
         watch: what `results` record.
-        trace: the trace that all runs are part of.
-        metrics: counts what happens to events.
         durable: stores everything until it has ended, if it is to outlive the process.
-        quota: the memory quota of objects; these buckets are one of its takers.
 
     Raises TaskError, ``trigger-failed``, if a user's trigger cannot be made.
 
@@ -70,9 +67,7 @@ class BucketRuns:
         results: of all runs, if they are watched; also of failed runs, if they are exported.
         error: the first error of a firing that has been given up.
         flow, ready: the objects in buckets, and the firings that wait or run.
-        objects: the operations on objects.
         lock: held while `flow` or `ready` changes.
-        replica: of durable buckets.
     """
 
     def __init__(
@@ -134,7 +129,6 @@ class BucketRuns:
 
     @property
     def most(self) -> int:
-        """How many firings may run at once."""
         return self._parallelism.most
 
     @property
@@ -218,7 +212,6 @@ class BucketRuns:
             raise TaskError(_TRIGGER_FAILED, str(error)) from error
 
     def now(self) -> float:
-        """Return the seconds of the clock of windows."""
         return 0.0 if self._offset_s is None else time.monotonic() + self._offset_s
 
     def follow(self, fired: Sequence[Firing[str, Object]]) -> None:

@@ -35,7 +35,6 @@ class Objects:
 
 
 def input_of(firing: Firing[str, Object]) -> Object:
-    """Return the input of a run."""
     return firing.items[0].value if firing.single else listed(firing.items)
 
 

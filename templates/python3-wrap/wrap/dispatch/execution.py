@@ -87,10 +87,8 @@ class Execution:
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
-        #: The objects in this wrap.
         self.data = Inputs(objects, runtime.budget)
         self._program = program
-        #: The rules of the execution.
         self.run = Run(
             program,
             runtime.wrap,
@@ -112,7 +110,6 @@ class Execution:
         self.workers = WorkerCalls(self)
         self.threads = TaskThreads(self)
         self.results: list[Result] = []
-        #: The timers of the program, by their numbers.
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
         #: Waits for workers; None if it needs none.
@@ -149,12 +146,10 @@ class Execution:
 
     @property
     def live(self) -> bool:
-        """Whether tasks read streams while other tasks write them."""
         return self.broker is not None
 
     @property
     def complete(self) -> bool:
-        """Whether all its tasks here have ended."""
         return self._program.is_complete
 
     @property
@@ -204,7 +199,6 @@ class Execution:
         self.event(lambda: self.threads.start(handle()))
 
     def _first(self) -> list[int]:
-        """Return the tasks that begin in this process with the execution."""
         if self._prepare is not None:
             self.data.add(self._prepare())
         if self._program.decides or self.part.tasks_at(MAIN):

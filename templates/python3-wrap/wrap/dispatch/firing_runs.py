@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from wrap.core.buckets.flow import Firing
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError, too_late
-from wrap.core.limits import overdue, until
+from wrap.core.limits import until
 from wrap.core.program import MAIN, Key
 from wrap.dispatch.event_objects import input_of
 from wrap.dispatch.execution import Execution, Outcome
@@ -41,12 +42,10 @@ class FiringRun:
         self, firing: Firing[str, Object], task: int, limit: float, buckets: BucketRuns
     ) -> None:
         self.firing = firing
-        #: The number of its task.
         self.task = task
         #: The flow that fired. If the buckets have another flow by now, another replica owns the
         #: run.
         self.flow = buckets.flow
-        #: Whether it has ended.
         self.over = False
         #: Its limit, in seconds of the monotonic clock.
         self.limit = limit
@@ -77,7 +76,6 @@ class FiringRuns:
         self._trace = trace
         self._is_exported = trace is not None and trace.is_exported
         self._lock = threading.Lock()
-        #: The runs in this process.
         self._here = set[FiringRun]()
         self._alarm = Alarm(runtime.loop, self._look)
 
@@ -144,12 +142,15 @@ class FiringRuns:
         return run.buckets.ended(run, TaskError.from_dict(result.error, status=500), failed)
 
     def _look(self) -> None:
-        """Give up overdue runs of this process."""
         runtime = self._runtime
         with self._lock:
             self._alarm.clear()
-            late, next_look = overdue(self._here, time.monotonic())
-            self._alarm.set_for(next_look)
+            now = time.monotonic()
+            late = [run for run in self._here if run.limit <= now]
+            # Overdue threads may continue, as they cannot be killed. They need no further look.
+            self._alarm.set_for(
+                min((run.limit for run in self._here if run.limit > now), default=inf)
+            )
         for run in late:
             function = runtime.wrap.tasks[run.task]
             error = too_late(function).located(function, runtime.wrap.name)
@@ -162,7 +163,6 @@ class FiringRuns:
 
 
 def _request(firing: Firing[str, Object]) -> Mapping[Key, Object]:
-    """Return the request of a firing's execution."""
     return {None: input_of(firing)}
 
 

@@ -21,26 +21,24 @@ if TYPE_CHECKING:
 class Replica:
     """Applies the answers of the store to the buckets of this replica, and stores what they fire.
 
-    This is the `wrap.cluster.durable.BucketOwner` of the replica. Any thread may call its methods;
-    `keep` and `resign` need the lock of the buckets.
+    Any thread may call its methods; `keep` and `resign` need the lock of the buckets.
     """
 
     def __init__(self, buckets: BucketRuns, durable: DurableBuckets, names: Iterable[str]) -> None:
         self.durable = durable
         self._buckets = buckets
         self._names = frozenset(names)
-        self._term = b""
-
-    @property
-    def term(self) -> bytes:
-        return self._term
+        #: The term in which it is the evaluator; empty if it is not.
+        self.term = b""
 
     @property
     def may_evaluate(self) -> bool:
+        """Whether it can become the evaluator."""
         return not self._buckets.ready.stopped
 
     @property
     def size(self) -> int:
+        """Bytes of the objects that it holds."""
         return self._buckets.size
 
     @property
@@ -61,14 +59,14 @@ class Replica:
     @property
     def offered(self) -> int:
         """How many sessions wait for any replica; 0 if another replica is the evaluator."""
-        return self.durable.offered if self._term else 0
+        return self.durable.offered if self.term else 0
 
     def evaluate(self, term: bytes) -> None:
         """Become the evaluator; the objects follow with `arrived`."""
         buckets = self._buckets
         with buckets.lock:
             if not buckets.ready.stopped:
-                self._term = term
+                self.term = term
                 buckets.flow.let_go()
                 buckets.follow([])
             else:
@@ -78,13 +76,13 @@ class Replica:
     def stop_evaluating(self, term: bytes) -> None:
         """Stop being the evaluator, if `term` is still the current term."""
         with self._buckets.lock:
-            if term == self._term:
-                self._term = b""
+            if term == self.term:
+                self.term = b""
                 self._buckets.flow.let_go()
 
     def resign(self) -> None:
         """Let another replica become the evaluator; needs the lock."""
-        term, self._term = self._term, b""
+        term, self.term = self.term, b""
         if term:
             self._buckets.flow.let_go()
             self.durable.resign(term)
@@ -93,7 +91,7 @@ class Replica:
         """Hold objects of other replicas, if this replica is the evaluator of `term`."""
         buckets = self._buckets
         with buckets.lock:
-            if term == self._term:
+            if term == self.term:
                 buckets.follow(buckets.flow.hold(self._known(items), buckets.now()))
         buckets.work()
 
@@ -125,7 +123,7 @@ class Replica:
     def reset(self) -> list[StoreCommand]:
         """Drop everything: other replicas own it. Return what `DurableBuckets.forget` returns."""
         with self._buckets.lock:
-            self._term = b""
+            self.term = b""
             self._buckets.reset()
             return self.durable.forget()
 
@@ -144,9 +142,9 @@ class Replica:
             items = [(firings[0].bucket, item) for item in firings[0].items]
             then = partial(self._firing_stored, firings, is_own)
             size = sum(each.size for each in firings)
-            durable.store_firing(self._term, session, items, size, is_own, then)
+            durable.store_firing(self.term, session, items, size, is_own, then)
         for settled in self._buckets.flow.settled():
-            durable.store_outputs(self._term, settled, partial(self._outputs_stored, settled.given))
+            durable.store_outputs(self.term, settled, partial(self._outputs_stored, settled.given))
 
     def _firing_stored(
         self, firings: Sequence[Firing[str, Object]], is_own: bool, begins: bool
@@ -166,10 +164,9 @@ class Replica:
         """Handle a session's stored outputs: the evaluator puts them into its buckets."""
         buckets = self._buckets
         with buckets.lock:
+            buckets.flow.release(given)
             if is_to_hold:
-                buckets.follow(buckets.flow.commit(given, buckets.now()))
-            else:
-                buckets.flow.release(given)
+                buckets.follow(buckets.flow.hold(given, buckets.now()))
         buckets.work()
 
     def _known(self, items: Iterable[Held]) -> Iterator[Held]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from wrap.cluster.offload import Offload
 from wrap.cluster.peers import PeerProtocol
 from wrap.config.sandbox import MemoryKills
-from wrap.config.wrap_spec import Wrap
-from wrap.core.lost_threads import LostThreads
+from wrap.core.wrap_spec import Wrap
+from wrap.dispatch.lost_threads import LostThreads
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.functions.function_runner import FunctionRunner

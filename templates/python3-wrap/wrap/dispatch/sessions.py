@@ -136,12 +136,10 @@ class Events:
 
     @property
     def size(self) -> int:
-        """Bytes of the objects that wait or are processed."""
         return self._buckets.size
 
     @property
     def load(self) -> tuple[int, int, int]:
-        """How many firings run, how many wait, and how many may run at once."""
         return self._buckets.load
 
     @property
@@ -173,5 +171,4 @@ class Events:
         ]
 
     def metrics(self) -> list[str]:
-        """Return lines of metrics."""
         return self._metrics.lines(self._durable.dead_letters if self._durable else None)

@@ -202,7 +202,6 @@ class TaskThreads:
         execution.event(self._ended, execution, thread, result)
 
     def _emitted(self, result: Result) -> None:
-        """Handle an output that a task of this process has emitted."""
         self.start(self._execution.ended([result]))
 
     def _ended(self, execution: Execution, thread: TaskThread, result: Result) -> None:

@@ -28,7 +28,6 @@ class _Taken:
     process: WorkerProcess
     #: When the worker was requested.
     asked: float
-    #: Its objects and its calls.
     worker: Worker
     #: Whether the loop watches it.
     watched: bool = False
@@ -57,7 +56,6 @@ class WorkerCalls:
 
     @property
     def any_taken(self) -> bool:
-        """Whether there is a worker to give back."""
         return bool(self._taken)
 
     @property
@@ -129,12 +127,10 @@ class WorkerCalls:
         return self._failure(execution, self._taken[number])
 
     def forget(self) -> None:
-        """Have the loop watch no worker any more."""
         for taken in self._taken.values():
             self._runtime.loop.forget(taken.process)
 
     def give_back(self) -> None:
-        """Return all workers at the end of the execution."""
         for number, taken in self._taken.items():
             self._give(number, taken.process)
 

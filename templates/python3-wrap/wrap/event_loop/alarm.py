@@ -29,7 +29,6 @@ class Alarm:
             self._timer = self._timers.call_at(when, self._action)
 
     def clear(self) -> None:
-        """Cancel all set times."""
         if self._timer is not None:
             self._timer.cancel()
         self._when, self._timer = math.inf, None

@@ -92,12 +92,10 @@ class Loop:
 
     @property
     def runs(self) -> bool:
-        """Whether its thread has been started."""
         return self._thread is not None
 
     @property
     def is_here(self) -> bool:
-        """Whether the calling thread is the loop's."""
         return threading.current_thread() is self._thread
 
     def watch(self, channel: Channel, on_ready: OnReady, *, once: bool = False) -> None:

@@ -15,7 +15,6 @@ _own = threading.local()
 
 
 def keep_idle(count: int) -> None:
-    """Keep up to `count` idle threads from now on."""
     global _kept
     _kept = count
 
@@ -25,11 +24,7 @@ class Cancelled(BaseException):
 
 
 class Work:
-    """One piece of work on a thread of the pool.
-
-    Args:
-        name: the function that it runs.
-    """
+    """One piece of work on a thread of the pool."""
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
         self.name = name

@@ -75,7 +75,6 @@ _NONE = Object("")
 def flask_request(
     application: Flask, given: Object, trace: Mapping[str, str]
 ) -> AbstractContextManager[Any]:
-    """Return the context of a handler's Flask request."""
     context = application.request_context(_with_body(environ_of(given, trace), given))
     context.request.get_data()  # as the template does, so the stream is at its end
     return context

@@ -13,7 +13,6 @@ import re
 import select
 import shlex
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -32,18 +31,17 @@ from wrap.observe import log
 from wrap.pipes.frames import BUFFER
 from wrap.pipes.reader import Reader, WrittenStream
 from wrap.values.value import Object, shown
-from wrap.workers.fork_server import ending
+from wrap.workers.fork_server import ending, kill
 from wrap.workers.reaper import Program
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen
+    from wrap.core.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
 #: The style of such functions.
 COMMAND = "command"
 #: Placeholders for paths in a command's words: files in place of stdin and stdout; with a name, a
 #: stream or another output.
-_IN, _OUT = "{in}", "{out}"
 _PLACES = re.compile(r"\{(in|out)(?::([^{}]+))?\}")
 #: The server process. A worker process has a process group of its own, which is killed as a whole.
 _SERVER = os.getpid()
@@ -66,11 +64,6 @@ _VARIABLES = {
 
 class Command(FunctionRunner):
     """Runs a program for each input, in the function's folder, with no shell.
-
-    Args:
-        name: the function's.
-        words: the program and its arguments.
-        folder: the function's.
 
     Raises ImportError if the program is not installed.
     """
@@ -200,9 +193,7 @@ class _Child:
 
     def kill(self) -> None:
         """Kill the program and its own group, if any, before its pid can be reused."""
-        for kill in (os.killpg, os.kill):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                kill(self._process.pid, signal.SIGKILL)
+        kill(self._process.pid)
 
     def wait(self) -> int:
         os.close(self._ended)
@@ -249,7 +240,6 @@ class _Said:
 
     @property
     def last(self) -> str:
-        """The last lines, joined."""
         lines = map(str.strip, self._tail.decode(errors="replace").splitlines())
         return " | ".join(list(filter(None, lines))[-_LINES_SHOWN:])[-_SHOWN:]
 
@@ -292,7 +282,6 @@ class _Files:
         return False
 
     def source(self, given: Object | Reader | WrittenStream) -> int:
-        """Return the descriptor from which it reads `given`."""
         if isinstance(given, Object):
             return self._file(given.view())
         theirs, ours = os.pipe()
@@ -307,7 +296,6 @@ class _Files:
         return descriptor
 
     def target(self, name: str) -> int:
-        """Return the descriptor to which it writes the output `name`."""
         if self._io is None or not self._io.is_read(name):
             self._outputs[name] = self._file()
             return self._outputs[name]

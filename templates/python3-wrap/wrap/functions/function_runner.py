@@ -19,7 +19,7 @@ from wrap.core.statemachine.errors import cause_of
 from wrap.functions.process_state import Changes
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen, Wrap
+    from wrap.core.wrap_spec import Seen, Wrap
     from wrap.functions.task_io import TaskIO
     from wrap.values.value import Object
 

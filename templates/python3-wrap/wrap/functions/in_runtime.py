@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
+from wrap.core.wrap_spec import Seen
 from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place, raised
 from wrap.functions.process_state import Changes
@@ -46,7 +46,6 @@ class InRuntime(FunctionRunner):
     `exits` is the call by which a handler ends that process.
 
     Args:
-        name, style: its name, and the style of its handler.
         folder: the parent of its folder ``function``.
     """
 

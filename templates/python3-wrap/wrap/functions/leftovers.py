@@ -78,7 +78,6 @@ class Open(NamedTuple):
     mappings: frozenset[str] = frozenset()
 
     def since(self, before: Open) -> Open:
-        """Return the resources that were not open in `before`."""
         known = before.descriptors.items()
         descriptors = dict(each for each in self.descriptors.items() if each not in known)
         threads = {n: name for n, name in self.threads.items() if n not in before.threads}
@@ -103,7 +102,6 @@ class Open(NamedTuple):
 
 
 def look() -> Open:
-    """Return the open resources of this process."""
     descriptors = {}
     for number in _numbers(_DESCRIPTORS):
         with contextlib.suppress(OSError):  # the descriptor of the listing itself is closed
@@ -231,7 +229,6 @@ def _runs(pid: int) -> bool:
 
 
 def end_children() -> None:
-    """Kill and reap the children of this process."""
     for pid in children():
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)

@@ -64,7 +64,6 @@ def _imports(folder: Path, *packages: str) -> tuple[list[bool], bool]:
 
 @functools.cache
 def _installed_in() -> list[str]:
-    """Return the folders of installed packages."""
     return [*site.getsitepackages(), site.getusersitepackages()]
 
 
@@ -123,7 +122,6 @@ class Namespace:
         public.add(self.package, folder)
 
     def load(self, module: str) -> ModuleType:
-        """Import one of the function's modules by the function's name for it."""
         return importlib.import_module(f"{self.package}.{module}")
 
     def find_spec(
@@ -244,7 +242,6 @@ class Namespace:
         return self._importlib if module is importlib else module
 
     def _rename(self, error: ModuleNotFoundError) -> None:
-        """Put the function's own name of a module into `error`."""
         name = error.name or ""
         if name.startswith(f"{self.package}."):
             error.name = _public(name, self._plain)

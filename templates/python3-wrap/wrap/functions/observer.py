@@ -40,7 +40,6 @@ class Observer:
     """Detects changes of process-wide state; does nothing while another observer is active.
 
     Args:
-        folder: the function's own.
         settings_only: whether to record only `settings`.
     """
 
@@ -80,7 +79,6 @@ class Observer:
 
     @property
     def is_importing(self) -> bool:
-        """Whether this thread is importing a library."""
         return getattr(self._importing, "now", False)
 
     def _compare(self) -> None:
@@ -338,7 +336,6 @@ def _of_library(target: Any = None, *_arguments: Any, **_options: Any) -> bool:
 
 
 def _writes(query: Any = "", *_arguments: Any, **_options: Any) -> bool:
-    """Whether a query of SQL does more than read."""
     return not _READS.match(query) if isinstance(query, str) else True
 
 

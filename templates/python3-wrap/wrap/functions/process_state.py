@@ -48,7 +48,6 @@ class ProcessState:
     """The observed changes of one function.
 
     Args:
-        folder: the folder of its modules.
         alone: whether its wrap has no other function, as in profiling. Then every change by its
             import is detected; else only changes with a setter, in a tenth of the time.
     """
@@ -120,7 +119,6 @@ class ProcessState:
 
     @property
     def changes(self) -> Changes:
-        """The changes observed so far."""
         at_import = self._at_import - SEEDS
         taken_back = {each for each in at_import if each in SETTERS or each.startswith(VARIABLE)}
         everywhere = at_import - taken_back

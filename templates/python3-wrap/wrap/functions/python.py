@@ -24,7 +24,7 @@ from wrap.functions.public import PACKAGE
 from wrap.observe import log
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen, Wrap
+    from wrap.core.wrap_spec import Seen, Wrap
     from wrap.functions.by_flask import Application
     from wrap.functions.task_io import TaskIO
     from wrap.values.value import Object
@@ -34,7 +34,6 @@ class PythonHandler(FunctionRunner):
     """A function with a ``handler.py``.
 
     Args:
-        name, style: its name, and the style of its handler.
         folder: the parent of its folder ``function``.
         alone: whether its wrap has no other function.
         apart: whether its processes run no other function.
@@ -65,24 +64,20 @@ class PythonHandler(FunctionRunner):
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        """Return the function; `prepare` imports it."""
         alone, apart = len(place.wrap.functions) == 1, not _shares_process(name, place.wrap)
         forked = name in place.wrap.forked
         return cls(name, style, place.folder / name, alone=alone, apart=apart, forked=forked)
 
     @property
     def sees_head(self) -> bool:  # type: ignore[override]
-        """Whether its handler may read more of a request than the body."""
         return self.style != "flask" or self._namespace.uses_flask
 
     @property
     def uses_io(self) -> bool:  # type: ignore[override]
-        """Whether its modules import ``chiron_io``."""
         return self._namespace.uses_io
 
     @property
     def changes(self) -> Changes:  # type: ignore[override]
-        """Its observed changes of process-wide state."""
         return self._state.changes
 
     def prepare(self) -> None:
@@ -114,7 +109,6 @@ class PythonHandler(FunctionRunner):
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
-        """Return the arguments with which its template calls the handler."""
         raw = styles.is_raw() if self._alone else self._raw  # a call may set RAW_BODY for the next
         return styles.arguments(self.style, given, trace, raw=raw)
 

@@ -34,7 +34,6 @@ def generators(*, draw: int = 0) -> dict[str, int]:
 
 
 def reseed_all() -> None:
-    """Seed all generators with fresh entropy."""
     for module, _, reseed in _GENERATORS.values():
         if loaded := sys.modules.get(module):
             reseed(loaded)

@@ -16,7 +16,7 @@ from wrap.net.transport import GRACE_S, Answered
 from wrap.values.value import Object, shown
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen
+    from wrap.core.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
 #: The style of such functions.

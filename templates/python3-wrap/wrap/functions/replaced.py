@@ -56,7 +56,6 @@ def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
 
 
 def third_party() -> list[ModuleType]:
-    """Return the modules of installed libraries."""
     standard = sys.stdlib_module_names
     return [
         each

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from chiron_io import attached_to
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Seen, Wrap
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of, frames_of
 from wrap.core.streams import StreamId
+from wrap.core.wrap_spec import Seen, Wrap
 from wrap.event_loop.threads import Cancelled
 from wrap.functions import styles
 from wrap.functions.exit_guard import Ended
 from wrap.functions.function_runner import SHOWN, FunctionRunner, raised
 from wrap.functions.public import PACKAGE
 from wrap.functions.task_io import Access, Begins, Emitted, TaskIO
-from wrap.http.server import OneProcess
+from wrap.http.server.program import OneProcess
 from wrap.net.messages import Ident, Result, Watch
 from wrap.observe import cpu_speed, log
 from wrap.observe.gil_probe import Probe

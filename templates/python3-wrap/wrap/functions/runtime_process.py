@@ -47,9 +47,6 @@ class RuntimeProcess(ABC):
     A subclass sets `program`, `runtime` (its name if it is not installed) and `called` (its name in
     errors), and encodes messages.
 
-    Args:
-        folder: its working directory.
-
     Raises ImportError if the program is not installed.
     """
 
@@ -85,12 +82,10 @@ class RuntimeProcess(ABC):
         """Start the program; it accepts connections that begin with the token."""
 
     @abstractmethod
-    def encoded(self, told: Mapping[str, Any]) -> bytes:
-        """Encode a header."""
+    def encoded(self, told: Mapping[str, Any]) -> bytes: ...
 
     @abstractmethod
-    def decoded(self, told: bytes) -> dict[str, Any]:
-        """Decode a header."""
+    def decoded(self, told: bytes) -> dict[str, Any]: ...
 
     @abstractmethod
     def give_up(self, connection: socket.socket, told: Mapping[str, Any]) -> None:
@@ -109,7 +104,6 @@ class RuntimeProcess(ABC):
 
     @classmethod
     def end_own(cls) -> None:
-        """End this process's runtime process."""
         known, cls._own = cls._own, None
         if known is not None and known[0] == os.getpid():
             known[1].process.kill()
@@ -134,13 +128,11 @@ class RuntimeProcess(ABC):
         return answer, content
 
     def computed_s(self) -> float:
-        """Return its CPU seconds."""
         with contextlib.suppress(OSError):
             return time.clock_gettime(~self.process.pid << 3 | 2)  # clock_getcpuclockid(3)
         return 0.0
 
     def memory_mib(self) -> float:
-        """Return its peak memory in MiB."""
         with contextlib.suppress(OSError):
             found = _PEAK.search(Path(f"/proc/{self.process.pid}/status").read_text())
             return int(found[1]) / 1024 if found else 0.0

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from waitress.task import hop_by_hop
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of
+from wrap.core.wrap_spec import Seen
 from wrap.functions.answers import flask_value
 from wrap.values.value import JSON, Object, shown
 
@@ -131,12 +131,7 @@ def is_raw() -> bool:
 def arguments(
     style: str, given: Object, trace: Mapping[str, str], *, raw: bool = False
 ) -> tuple[Any, ...]:
-    """Return the arguments of a handler of `style` for the input `given`.
-
-    Args:
-        trace: the trace headers of the task.
-        raw: the result of `is_raw`.
-    """
+    """Return the arguments of a handler of `style` for the input `given`."""
     if style != "flask":
         return Event(given, trace), Context()
     return (given.data() if raw else given.text(),)
@@ -257,7 +252,6 @@ def _plain(
 
 
 def _made(value: Any) -> Response:
-    """Return Flask's response for a handler's value."""
     from wrap.functions.by_flask import made
 
     return made(value)
@@ -276,7 +270,6 @@ def status_line(status: int) -> str:
 
 
 def whole(response: Response, seen: Seen) -> Object:
-    """Return a response as an object."""
     complete(response)
     status, kind, headers = begin_of(response)
     return found(status, kind, headers, response.get_data(), seen)
@@ -323,7 +316,6 @@ def is_streamed(response: Response) -> bool:
 
 
 def may_have_body(status: int) -> bool:
-    """Whether an answer with this status can have a body."""
     return status >= _OK and status not in _WITHOUT_BODY
 
 

@@ -14,10 +14,10 @@ from typing import IO, Any, NamedTuple, cast
 
 from chiron_io import OUTPUT
 
-from wrap.config.wrap_spec import InBuckets, Wrap
 from wrap.core.buckets.routes import ALL, emission_targets
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
+from wrap.core.wrap_spec import InBuckets, Wrap
 from wrap.functions import styles
 from wrap.net.messages import Result
 from wrap.pipes.broker import Open
@@ -39,7 +39,6 @@ Begins = Callable[[], None]
 class Access(NamedTuple):
     """How a task opens streams."""
 
-    #: The number of the execution.
     execution: int
     #: Opens an end of a live stream; None if no stream is live.
     open: Open | None
@@ -90,7 +89,6 @@ class TaskIO:
 
     @property
     def has_written(self) -> bool:
-        """Whether the handler has written its answer as a stream."""
         return OUTPUT in self._files
 
     def emit(self, name: str, value: Any, group: str | None = None) -> None:
@@ -139,7 +137,6 @@ class TaskIO:
         return io.BufferedReader(self.given(name), BUFFER)
 
     def unknown(self, name: str | None) -> str:
-        """Return the message for an unknown stream."""
         known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
         return f"no stream is called {name}: {known}"
 
@@ -156,7 +153,6 @@ class TaskIO:
         return self._readers[name]
 
     def wrote(self) -> None:
-        """Record that the answer has begun."""
         if self._result.writes is None:
             self._result.writes = time.monotonic()
 

@@ -18,7 +18,7 @@ from wrap.http.answers import export, failed, lack, passed_back
 from wrap.http.handing_on import GivesBack, HandedOnError, Hander
 from wrap.http.request_fields import TIMEOUT, Environ
 from wrap.http.response import Response
-from wrap.http.server import LATER
+from wrap.http.server.connection import LATER
 from wrap.net.gateway_client import ANSWERED_HEADER
 from wrap.net.messages import Ident, Result
 from wrap.net.object_store import Store

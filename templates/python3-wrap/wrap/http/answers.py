@@ -87,16 +87,6 @@ def traced(runtime: Runtime, output: Object, results: list[Result], arrived: flo
     return Response(json.dumps(told), content_type=JSON)
 
 
-def uncopied(
-    pieces: list[bytes | memoryview],
-    content_type: str,
-    status: int | str = 200,
-    headers: Sequence[tuple[str, str]] = (),
-) -> Response:
-    """Return an answer whose pieces `wrap.http.server` sends without a copy."""
-    return Response(pieces, status, headers, content_type)
-
-
 def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
     """Return the request of a WSGI environment, with that body, for another entry to answer."""
     headers = {name: v for name, v in headers_of(environ).items() if name not in _NOT_PASSED_ON}
@@ -107,7 +97,6 @@ def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
 
 
 def passed_back(answered: Answered) -> Response:
-    """Return the answer of another entry as this entry's answer."""
     status, pairs, body = answered
     left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
     sent = [each for each in pairs if each[0].lower() not in left_out]

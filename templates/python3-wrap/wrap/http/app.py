@@ -14,13 +14,13 @@ from uuid import uuid4
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import Participant, engine_of
-from wrap.config.wrap_spec import Entry, Seen, Wrap
 from wrap.core import admission
 from wrap.core.builds import OTHER_BUILD, build_of, check_caller, is_handed_back
 from wrap.core.dag import Engine, Part
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.placement import Deciding
 from wrap.core.program import Key, Program, keys
+from wrap.core.wrap_spec import Entry, Seen, Wrap
 from wrap.dispatch.execution import Execution
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.world import WORLD
@@ -35,7 +35,6 @@ from wrap.http.answers import (
     not_begun,
     passed_back,
     traced,
-    uncopied,
 )
 from wrap.http.controls import controls
 from wrap.http.handing_on import NOT_TAKEN, can_be_taken, hander_of
@@ -57,7 +56,7 @@ from wrap.http.request_fields import (
     watch_of,
 )
 from wrap.http.response import Response
-from wrap.http.server import ARRIVED, LATER
+from wrap.http.server.connection import ARRIVED, LATER
 from wrap.net import framing
 from wrap.net.gateway_client import CONTENT_TYPE, answer
 from wrap.net.messages import UNWATCHED, Ident, Result
@@ -268,7 +267,7 @@ def _events(
         elif watch.traced:
             answer(traced(runtime, output, results, arrived), results)
         else:
-            answer(uncopied([output.view()], JSON), results)
+            answer(Response([output.view()], content_type=JSON), results)
 
     try:
         if alone:
@@ -293,7 +292,6 @@ def _coordinator(
 def _answer(
     runtime: Runtime, entry: Entry, arrived: float, execution: Execution, results: list[Result]
 ) -> Response:
-    """Return the workflow's answer to the client."""
     if entry.fail is not None:
         raise workflow_failed(*entry.fail)
     output = execution.data.resolve(entry.output)
@@ -308,8 +306,8 @@ def _answer(
         (status, headers), kind = output.head, output.content_type
         if runtime.wrap.instances and "Content-Type" not in dict(headers):
             kind = kind or UNSAID  # which is left out where another task may follow
-        return uncopied([output.view()], kind, status, headers)
-    return uncopied([output.view()], output.answer_type())
+        return Response([output.view()], status, headers, kind)
+    return Response([output.view()], content_type=output.answer_type())
 
 
 def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -> None:
@@ -324,7 +322,8 @@ def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -
 
     def respond(execution: Execution, results: list[Result]) -> Response:
         store_path.put(runtime.store, ident.number, store_path.outputs(results), deadline)
-        return uncopied(list(framing.pieces(answer(results, arrived))), CONTENT_TYPE)
+        pieces = list(framing.pieces(answer(results, arrived)))
+        return Response(pieces, content_type=CONTENT_TYPE)
 
     engine = engine_of(runtime, asked)
     Answering(runtime, environ, ident, arrived, deadline, respond).execute(engine, asked.objects)

@@ -33,11 +33,7 @@ class HandedOnError(TaskError):
 
 
 class Hander:
-    """Hands on one request, one call at a time, as often as its tasks may begin elsewhere.
-
-    Args:
-        environ, body: the request's.
-    """
+    """Hands on one request, one call at a time, as often as its tasks may begin elsewhere."""
 
     def __init__(
         self, runtime: Runtime, environ: Environ, body: bytes | bytearray, deadline: float

@@ -10,7 +10,7 @@ from wrap.cluster.participant import Participant
 from wrap.dispatch.runtime import Runtime
 from wrap.http.request_fields import Environ
 from wrap.http.response import Response
-from wrap.http.server import LOAD
+from wrap.http.server.connection import LOAD
 from wrap.net.gateway_client import ADDRESS
 from wrap.net.peer_server import PeerServer
 from wrap.observe.metrics import PROMETHEUS, page, process_metrics, replica_metrics

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from wrap.core.errors import TaskError
-from wrap.http.server import LargeBody
+from wrap.http.server.body import LargeBody
 from wrap.net import framing
 from wrap.net.gateway_client import (
     BUILD_HEADER,

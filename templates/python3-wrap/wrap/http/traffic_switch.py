@@ -9,33 +9,31 @@ from __future__ import annotations
 import threading
 
 from wrap.config.settings import ROUTE
-from wrap.config.wrap_spec import is_name
-from wrap.core.request_queue import served_at_once
-from wrap.http import server
+from wrap.core.wrap_spec import is_name
+from wrap.http.server.program import keep
+
+#: The minimum limit of requests that another wrap answers: their threads only wait for it.
+_FORWARDED = 64
 
 
 class Route:
-    """The wrap that answers: empty for this one."""
+    """The wrap that answers."""
 
     def __init__(self, target: str, threads: int) -> None:
-        self._target = target
+        #: The name of another entry wrap; empty if this one answers.
+        self.target = target
         self._own_threads = threads
         self._changing = threading.Lock()
 
     @property
-    def target(self) -> str:
-        """The name of another entry wrap; empty if this one answers."""
-        return self._target
-
-    @property
     def threads(self) -> int:
         """How many requests may be served at once."""
-        return served_at_once(self._own_threads, forwards=bool(self._target))
+        return max(self._own_threads, _FORWARDED) if self.target else self._own_threads
 
     def change(self, target: str) -> None:
         """Make `target` answer from now on, even after a restart. Raises ValueError."""
         if target and not is_name(target):
             raise ValueError(f"{target!r} is no name of a function")
         with self._changing:
-            self._target = target
-            server.keep(ROUTE, target)
+            self.target = target
+            keep(ROUTE, target)

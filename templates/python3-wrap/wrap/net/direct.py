@@ -44,7 +44,6 @@ class Direct:
         self._lock = threading.Lock()
 
     def replicas(self, wrap: str) -> Replicas:
-        """Return the replicas of another wrap."""
         with self._lock:
             if wrap not in self._replicas:
                 ask = partial(self._gateway.address, wrap)
@@ -111,7 +110,6 @@ class Direct:
 
 
 def is_refused(answer: Received) -> bool:
-    """Return whether the replica refused the request because it is ending."""
     return answer.fields[0] == ENDING and not answer.content
 
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from wrap.http.server import unfilled
+from wrap.http.server.body import unfilled
 from wrap.values.memfd_pool import MEMFDS, Memfd
 from wrap.values.shared_memory import Shared
 
@@ -114,7 +114,6 @@ class Inflow:
 
     @property
     def begun(self) -> bool:
-        """Whether a frame has arrived in part."""
         return self._frame is not None or bool(self._length)
 
     def receive(self, channel: socket.socket) -> list[bytearray | Shared] | None:
@@ -255,7 +254,6 @@ def read(channel: socket.socket) -> Iterator[bytearray | Shared]:
 
 
 def write(channel: socket.socket, frames: Iterable[Unsent | Shared]) -> None:
-    """Send frames over a blocking socket."""
     outflow = Outflow()
     outflow.push(frames)
     outflow.flush(channel)

@@ -58,7 +58,6 @@ class Gateway:
     """Calls wraps as OpenFaaS functions, over connections that are kept.
 
     Args:
-        url: the gateway's URL.
         trace_key: the key that wraps of the same build require before they trace a request.
         longest: most bytes of an answer.
         attempts: how often a task may begin.
@@ -73,7 +72,6 @@ class Gateway:
 
     @cached_property
     def connections(self) -> PoolManager:
-        """The pool of connections to the gateway; it is empty at first."""
         from urllib3 import PoolManager
 
         return PoolManager(maxsize=_CONNECTIONS, retries=retries())

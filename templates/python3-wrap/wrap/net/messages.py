@@ -81,7 +81,6 @@ class Request:
     rest: int = 0
     #: Whether nothing else can run in the receiver meanwhile.
     alone: bool = False
-    #: The number of the process.
     process: int = 0
     #: Whether streams are read while being written.
     live: bool = False

@@ -33,17 +33,13 @@ class Message(NamedTuple):
     kind: str
     #: Values that JSON can represent.
     fields: Sequence[Any] = ()
-    #: Frames.
     content: Sequence[Unsent | Shared] = ()
 
     def frames(self) -> list[Unsent | Shared]:
-        """Return the frames to send."""
         return [_encode((self.kind, len(self.content), self.fields)), *self.content]
 
 
 class Received(NamedTuple):
-    """A received message."""
-
     kind: str
     fields: Sequence[Any]
     content: Sequence[Frame | Shared]
@@ -86,12 +82,10 @@ class PeerConnection:
         loop.watch(self, self._ready)
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self._channel.fileno()
 
     @property
     def sending(self) -> bool:
-        """Whether there are bytes to send when the socket accepts more."""
         return bool(self._outflow)
 
     @property

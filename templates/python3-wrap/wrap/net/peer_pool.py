@@ -28,8 +28,6 @@ Answered = Callable[[Received | None], None]
 
 
 class PendingQuestion:
-    """A question that has not been answered yet."""
-
     def __init__(self, answered: Answered) -> None:
         self._answered: Answered | None = answered
         self._connection: PeerConnection | None = None

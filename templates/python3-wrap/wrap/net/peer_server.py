@@ -12,16 +12,17 @@ import socket
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from wrap.core.unproven import UnauthenticatedCallers
-from wrap.event_loop.loop import Loop
-from wrap.http.server import within_descriptors
+from wrap.event_loop.loop import Loop, Timers
+from wrap.http.server.program import within_descriptors
 from wrap.net.handshake import CONNECT_S, Handshake, prepare
 from wrap.net.peer_connection import ENDS, Message, PeerConnection, Received
-from wrap.net.refusals import Refusals
+from wrap.observe.metrics import Counter
 from wrap.values.budget import MemoryBudget
 
 #: Pause if no connection can be accepted for a moment, and between checks of pending work, in
@@ -31,6 +32,8 @@ _PAUSE_S = 0.01
 _UNPROVED, _SHARE = 256, 8
 #: The time that each has at least, even if many others are waiting, in seconds.
 _MOMENT_S = 0.05
+#: Seconds in which at most one line about refusals is logged.
+_LOGGED_S = 1.0
 #: Connections to accept before the loop serves all other channels again.
 _AT_ONCE = 16
 
@@ -75,7 +78,6 @@ class _Caller:
         channel.send(self._handshake.first)
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self.channel.fileno()
 
     def proves(self) -> bool:
@@ -87,6 +89,39 @@ class _Caller:
         if reply := handshake.hear(self.channel.recv(handshake.wanted)):
             self.channel.send(reply)
         return not handshake.wanted
+
+
+class Refusals:
+    """Counts connections that were refused, and logs them at a bounded rate; for the loop only."""
+
+    def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
+        self.count = Counter(
+            "chiron_direct_refusals_total",
+            "Direct connections that were refused, or broken off for what came over them.",
+        )
+        self._times = times
+        self._clock = clock
+        self._refused = self._logged = 0
+        self._pauses = False
+        self._why: Exception | None = None
+
+    def add(self, why: Exception) -> None:
+        """Count a refusal; log it now, or together with others when the pause is over."""
+        self.count.add()
+        self._refused += 1
+        self._why = why
+        if not self._pauses:
+            self._log()
+
+    def _log(self) -> None:
+        more, self._logged = self._refused - self._logged, self._refused
+        self._pauses = more > 0
+        if not more:
+            return
+        self._times.call_at(self._clock() + _LOGGED_S, self._log)
+        what = "a direct connection was" if more == 1 else f"{more} direct connections were"
+        last = "" if more == 1 else " of the last"
+        print(f"{what} refused, the {self._refused}. so far{last}: {self._why}")
 
 
 class PeerServer:
@@ -111,7 +146,6 @@ class PeerServer:
         self._socket.setblocking(False)
         #: The address on which it listens, as HOST PORT.
         self.address = f"{host} {self._socket.getsockname()[1]}"
-        #: Counts the connections that were refused.
         self.refusals = Refusals(loop)
         self.receiving = True
         self._key = key
@@ -128,7 +162,6 @@ class PeerServer:
         os.register_at_fork(after_in_child=self._let_go)
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self._socket.fileno()
 
     def serve(self, served: Served) -> None:

@@ -14,7 +14,7 @@ from wrap.core.replicas import KNOWN_S, KnownReplicas
 class Replicas:
     """The known replicas of a wrap; executions are assigned to them by number.
 
-    `wrap.core.replicas` decides when to ask the gateway.
+    `wrap.core.replicas.KnownReplicas` has the rules and the attributes.
 
     Args:
         ask: returns the address of a replica; None if the wrap accepts no messages.
@@ -36,12 +36,10 @@ class Replicas:
 
     @property
     def lost(self) -> bool:
-        """Whether the gateway could not reach the wrap at all when last asked."""
         return self._rules.lost
 
     @property
     def is_stranger(self) -> bool:
-        """Whether the replica that the gateway named last did not prove to be of this build."""
         return self._rules.is_stranger
 
     def of(self, execution: int, within_s: float = KNOWN_S) -> str | None:
@@ -113,13 +111,10 @@ class Replicas:
             self._reach(address)
 
     def mark_ending(self, address: str) -> None:
-        """Note that a replica is ending: prefer others, and ask the gateway for them at once."""
         self._rules.mark_ending(time.monotonic(), address)
 
     def is_ending(self, address: str) -> bool:
-        """Return whether that replica has announced that it is ending."""
         return self._rules.is_ending(address)
 
     def forget(self, address: str) -> None:
-        """Drop a replica that ended or does not answer; others are asked for at once."""
         self._rules.forget(address)

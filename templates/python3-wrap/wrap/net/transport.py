@@ -22,8 +22,6 @@ class Forwarded(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """An HTTP answer."""
-
     status: int
     headers: Sequence[tuple[str, str]]
     body: bytes

@@ -98,7 +98,6 @@ class Log(io.TextIOBase):
         return len(text)
 
     def put(self, data: bytes) -> None:
-        """Add encoded text."""
         line = self._begun.line
         if line is None or not line.goes_on:
             line = self._begun.line = _Line(self)
@@ -121,7 +120,6 @@ class Log(io.TextIOBase):
                     view = view[os.write(self._descriptor, view) :]
 
     def fileno(self) -> int:
-        """Return the descriptor of the lines."""
         return self._descriptor
 
     def writable(self) -> bool:
@@ -171,7 +169,6 @@ class _Line:
             self._log.emit(self._function, whole[:end], self._execution)
 
     def end(self) -> None:
-        """Write the remaining data."""
         if self.goes_on:
             pieces, self._pieces = self._pieces, []
             self._log.emit(self._function, b"".join(pieces), self._execution)

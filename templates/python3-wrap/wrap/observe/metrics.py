@@ -10,10 +10,9 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from wrap.observe.cpu_time import tree_cpu_s
 
 if TYPE_CHECKING:
     from wrap.dispatch.runtime import Runtime
@@ -31,6 +30,9 @@ _BOUNDS_S = (
 #: client, so that nobody can make the wrap keep ever more counters.
 _METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options"))
 _OTHER_METHOD = "unknown"
+#: The indices of user and system time in proc(5)'s stat, after the name: of the process, and of its
+#: children that have ended.
+_TIMES = slice(11, 15)
 #: Label values that are reported from the beginning, so that their first count is seen.
 _USUAL_CODES, _USUAL_ERRORS = ("200", "500", "504"), ("process-died", "raised", "timeout")
 
@@ -51,7 +53,6 @@ class Counter:
             self._values[labels] += 0
 
     def add(self, *labels: str, by: int = 1) -> None:
-        """Add `by` to the number with these label values."""
         with self._lock:
             self._values[labels] += by
 
@@ -91,7 +92,6 @@ class Histogram:
             self._sums[labels] += 0.0
 
     def observe(self, seconds: float, *labels: str) -> None:
-        """Add a duration with these label values."""
         with self._lock:
             self._counts[labels][bisect_left(self._bounds, seconds)] += 1
             self._sums[labels] += seconds
@@ -119,7 +119,6 @@ class Metrics:
 
     Args:
         slo_s: the service level objective for the time to an answer, in seconds; None if not set.
-        functions: the functions that may run.
     """
 
     def __init__(self, slo_s: float | None = None, functions: Iterable[str] = ()) -> None:
@@ -161,7 +160,6 @@ class Metrics:
         self._requests.observe(seconds, code, told if told in _METHODS else _OTHER_METHOD)
 
     def failed(self, error: str) -> None:
-        """Count a request that is answered with an error of this code."""
         self._failures.add(error)
 
     def ran(self, result: Result) -> None:
@@ -173,7 +171,6 @@ class Metrics:
             self.run_failed(result.function, result.error["code"])
 
     def run_failed(self, function: str, error: str) -> None:
-        """Count a failed run of a function."""
         self._failed_runs.add(function, error)
 
     def lines(self) -> list[str]:
@@ -205,15 +202,12 @@ class StreamMetrics:
             self._delays.expect(bucket)
 
     def took(self, events: int) -> None:
-        """Count events that are held."""
         self._events.add(by=events)
 
     def ended(self, bucket: str, delay_s: float) -> None:
-        """Count a firing of a bucket that has ended, so long after it was due."""
         self._delays.observe(delay_s, bucket)
 
     def failed(self, bucket: str) -> None:
-        """Count a failed run of a bucket's firing."""
         self._failures.add(bucket)
 
     def lines(self, dead_letters: int | None = None) -> list[str]:
@@ -275,6 +269,23 @@ def replica_metrics(
     return lines + _counted("chiron_loop_stalls_total", about, ("cause",), stalls)
 
 
+def tree_cpu_s(root: int, proc: Path = Path("/proc")) -> float:
+    """Return the CPU seconds of the process `root` and its descendants, including ended ones.
+
+    If the kernel does not list children, only the process and its ended children count.
+    """
+    ticks, left = 0, [root]
+    while left:
+        process = proc / str(left.pop())
+        with suppress(OSError):  # it has ended: its time is now in its parent's
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[_TIMES]))
+            for thread in (process / "task").iterdir():
+                with suppress(OSError):
+                    left += map(int, (thread / "children").read_text().split())
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def process_metrics() -> list[str]:
     """Return the metrics of this process, under the names of Prometheus's own clients."""
     pages = Path("/proc/self/statm").read_text().split()
@@ -306,7 +317,6 @@ _STARTED_S = _started_s()
 
 
 def page(lines: Iterable[str]) -> str:
-    """Join lines into a page for Prometheus."""
     return "\n".join(lines) + "\n"
 
 

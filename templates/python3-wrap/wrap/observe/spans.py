@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import SERVER_FAULT, TaskError
+from wrap.core.wrap_spec import Wrap
 from wrap.net.messages import Ident, Result
 from wrap.observe.metrics import Counter
 from wrap.observe.timeline import timeline
@@ -62,12 +62,10 @@ class Ended(NamedTuple):
     """An execution, or a wrap's part of one, that has ended."""
 
     trace: TraceContext
-    #: The number of the execution.
     number: int
     mark: str
     #: When its request came, as time of day; the times of `spans` are relative to it.
     arrived_ns: int
-    #: The spans of its timeline.
     spans: Sequence[Mapping[str, Any]]
     #: For the request's own span: time to the answer, HTTP status, and error. Without a status
     #: there is no such span.
@@ -80,7 +78,6 @@ class Collector:
     """The service that receives spans: one connection for each message, no redirects.
 
     Args:
-        url: of the service.
         environment: has the other variables of OpenTelemetry.
 
     Raises ValueError if the value of a variable is invalid; the message names the variable.
@@ -131,7 +128,6 @@ class Exporter:
     """Exports the executions that this wrap coordinates.
 
     Args:
-        collector: the receiver of spans.
         environment: has the other variables of OpenTelemetry.
     """
 
@@ -159,37 +155,13 @@ class Exporter:
         results: Sequence[Result],
         arrived: float,
         answered: float,
-        status: int,
+        status: int | None,
         error: TaskError | None,
     ) -> None:
         """Export an answered request, with that HTTP status; times are of the monotonic clock.
 
-        The `results` are all known results, even if the request failed.
+        The `results` are all known results, even if the request failed; without a status, a part.
         """
-        failure = None if error is None else error.as_dict(redacted)
-        self._take(ident, results, arrived, answered, status, failure)
-
-    def part(self, ident: Ident, results: Sequence[Result]) -> None:
-        """Export a part of an execution that is not in the answer to the request."""
-        now = time.monotonic()
-        self._take(ident, results, now, now, None, None)
-
-    def close(self, within_s: float) -> None:
-        """Send the waiting spans, as far as that is possible in time."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-        self._thread.join(within_s)
-
-    def _take(
-        self,
-        ident: Ident,
-        results: Sequence[Result],
-        arrived: float,
-        answered: float,
-        status: int | None,
-        failure: dict[str, Any] | None,
-    ) -> None:
         if ident.trace is None or not ident.trace.is_exported:
             return
         try:
@@ -198,6 +170,7 @@ class Exporter:
             traceback.print_exc()
             self.dropped.add(by=len(results))
             return
+        failure = None if error is None else error.as_dict(redacted)
         arrived_ns = time.time_ns() - round((time.monotonic() - arrived) * 1e9)
         ended = Ended(
             *(ident.trace, ident.number, ident.mark, arrived_ns, told["spans"]),
@@ -212,6 +185,18 @@ class Exporter:
             self._spans += count
             if len(self._ended) == 1 or self._spans >= _BATCH:
                 self._changed.notify()
+
+    def part(self, ident: Ident, results: Sequence[Result]) -> None:
+        """Export a part of an execution that is not in the answer to the request."""
+        now = time.monotonic()
+        self.request(ident, results, now, now, None, None)
+
+    def close(self, within_s: float) -> None:
+        """Send the waiting spans, as far as that is possible in time."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(within_s)
 
     def _send_all(self) -> None:
         while ended := self._next():
@@ -235,7 +220,7 @@ class Exporter:
             return ended
 
     def _send(self, spans: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        body = json.dumps(message_of(spans, self._wrap.name, self._attributes)).encode()
+        body = json.dumps(message_of(spans, self._attributes)).encode()
         for pause_s in _TRIES_S:
             time.sleep(pause_s)
             try:
@@ -312,12 +297,11 @@ def spans_of(ended: Ended, wrap: Wrap) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def message_of(
-    spans: Iterable[tuple[str, dict[str, Any]]], own: str, attributes: Mapping[str, str]
+    spans: Iterable[tuple[str, dict[str, Any]]], attributes: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return an ExportTraceServiceRequest.
 
-    Each wrap is a service with the wrap's name, unless `attributes` set another; they belong to the
-    wrap called `own`.
+    Each wrap is a service with the wrap's name, unless `attributes` set another.
     """
     by_wrap: dict[str, list[dict[str, Any]]] = {}
     for wrap, span in spans:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from wrap.config.wrap_spec import Wrap
 from wrap.core.program import keys
+from wrap.core.wrap_spec import Wrap
 from wrap.net.messages import Result
 from wrap.observe.trace_context import TraceContext
 

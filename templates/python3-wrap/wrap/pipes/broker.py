@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import socket
-import struct
 import threading
 import time
 import weakref
@@ -21,14 +20,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import TaskError
 from wrap.core.executions import EARLY_S
 from wrap.core.streams import Broken, OpenStreams, StreamId, Streams
+from wrap.core.wrap_spec import Wrap
 from wrap.event_loop.liveness import essential
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
-from wrap.net.sockets import pair, patient
+from wrap.net.sockets import pair, patient, user_of
 from wrap.pipes.frames import lost
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ _SAID = 1 << 12
 _address = ""
 #: Timeout of a worker's request after it has connected, in seconds.
 _ASK_S = 5.0
-#: socket(7), SO_PEERCRED: the process, its user and its group.
-_CREDENTIALS = struct.Struct("iII")
 #: How often a reader checks whether its stream has arrived, in seconds.
 _LOOK_S = 0.2
 
@@ -98,7 +95,6 @@ class Broker:
         self._changed = threading.Condition()
 
     def serve(self) -> None:
-        """Answer requests of workers from now on."""
         server = patient(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         server.bind(f"\0{_address}")
         server.listen()
@@ -106,7 +102,6 @@ class Broker:
         essential(partial(self._accept, server), "streams")
 
     def begin(self, execution: ExecutionStreams) -> None:
-        """Register an execution that begins; its tasks may ask for endpoints."""
         with self._changed:
             self._streams.begin(execution)
 
@@ -219,7 +214,7 @@ class Broker:
         while True:
             with contextlib.suppress(OSError, RuntimeError):  # the worker asks again, or fails
                 channel, _ = server.accept()
-                if (user := _user_of(channel)) == os.geteuid():
+                if (user := user_of(channel)) == os.geteuid():
                     self._threads.start(partial(self._answer, patient(channel)))
                 else:
                     channel.close()
@@ -240,14 +235,6 @@ class Broker:
                     socket.send_fds(channel, [b"{}"], [end.fileno()])
             except TaskError as error:
                 channel.send(json.dumps(error.as_dict(redacted)).encode())
-
-
-def _user_of(channel: socket.socket) -> int:
-    """Return the user of the connected process, as the kernel reports it."""
-    _, user, _ = _CREDENTIALS.unpack(
-        channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    )
-    return int(user)
 
 
 def ask_at(address: str) -> None:

@@ -53,7 +53,6 @@ class Outlet:
         self.last_read = time.monotonic()
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self._channel.fileno()
 
     @property
@@ -90,7 +89,6 @@ class Outlet:
         self.flush()
 
     def flush(self) -> None:
-        """Send more of the remaining bytes."""
         while self._left or self._refill():
             try:
                 sent = self._channel.sendmsg(self._left)

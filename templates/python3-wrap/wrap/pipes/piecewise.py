@@ -14,7 +14,7 @@ from typing import IO, Protocol, cast
 
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
-from wrap.http.server import CutError
+from wrap.http.server.connection import CutError
 from wrap.net.sockets import pair
 from wrap.pipes.frames import BUFFER, lost
 from wrap.pipes.outlets import Outlet, Outlets

@@ -35,7 +35,6 @@ class WrittenStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read some bytes; 0 at the end."""
         room = memoryview(buffer).cast("B")
         count = min(len(room), len(self._left))
         room[:count] = self._left[:count]
@@ -106,7 +105,6 @@ class Reader(io.RawIOBase):
         return count
 
     def drain(self) -> None:
-        """Read and drop the rest, then close the stream."""
         rest = bytearray(BUFFER)
         while self.readinto(rest):
             pass

@@ -72,7 +72,6 @@ class Writer(io.RawIOBase):
         return len(view)
 
     def flush(self) -> None:
-        """Send the bytes that wait for more."""
         with self._lock:
             if self._waiting:
                 self._send(memoryview(b""))

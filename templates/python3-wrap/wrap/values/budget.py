@@ -108,7 +108,6 @@ class MemoryBudget:
         self._tell()
 
     def drop(self, execution: Hashable) -> None:
-        """Release all objects of an execution that has ended."""
         with self._lock:
             for held in self._held.pop(execution, {}).values():
                 self._let_go(held)

@@ -20,7 +20,6 @@ _MEMORY = ("tmpfs", "ramfs")
 
 
 def free_bytes(descriptor: int) -> int:
-    """Return the free bytes on the disk of an open file."""
     disk = os.fstatvfs(descriptor)
     return disk.f_bavail * disk.f_frsize
 
@@ -104,7 +103,6 @@ class Backlog:
         return self._end - self._start
 
     def has_room(self, size: int) -> bool:
-        """Return whether `size` more bytes may go to disk."""
         return has_room(self._end, size, free_bytes(self._file.fileno()))
 
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
@@ -120,7 +118,6 @@ class Backlog:
         return data
 
     def close(self) -> None:
-        """Delete the bytes and the file."""
         self._file.close()
 
 

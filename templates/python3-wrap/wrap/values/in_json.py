@@ -9,7 +9,6 @@ InJson = str | dict[str, str]
 
 
 def to_json(content: bytes | memoryview) -> InJson:
-    """Return the JSON value for `content`."""
     try:
         return str(content, "utf-8")
     except UnicodeDecodeError:

@@ -33,7 +33,6 @@ class Inputs:
         self.add(objects)
 
     def add(self, objects: Mapping[Key, Object]) -> None:
-        """Add objects."""
         self._objects.update(objects)
         for key, each in objects.items():
             if each.size >= HELD_FROM:
@@ -53,18 +52,15 @@ class Inputs:
                 self._budget.release(self, key)
 
     def close(self) -> None:
-        """Release the objects of the execution, which has ended."""
         if self._budget is not None and self.large:
             self._budget.drop(self)
 
     @property
     def size(self) -> int:
-        """The bytes of all objects."""
         return sum(each.size for each in self._objects.values())
 
     @property
     def sizes(self) -> dict[Key, int]:
-        """The bytes of each object."""
         return {key: each.size for key, each in self._objects.items()}
 
     @property

@@ -44,7 +44,6 @@ class Quota:
 
     @property
     def taken(self) -> int:
-        """The bytes that are taken or reserved."""
         return self._reserved + self._others() + sum(each.taken for each in list(self.takers))
 
     @contextmanager

@@ -141,11 +141,9 @@ class _Mapped:
 
     @property
     def is_used(self) -> bool:
-        """Whether anything else refers to the value."""
         return sys.getrefcount(self.value) > self._references
 
     def unmap(self) -> None:
-        """Unmap the memory."""
         del self.value
         _LIBC.munmap(self._start, self._size)
 

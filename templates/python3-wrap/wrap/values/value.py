@@ -75,7 +75,6 @@ class Object:
         return self._value is _MISSING
 
     def fill(self, value: bytes) -> None:
-        """Set its value to the bytes from the store."""
         self._value = value
 
     @property
@@ -163,7 +162,6 @@ class Object:
         return [self.content_type, stored] if stored else [self.content_type]
 
     def unsent(self) -> Unsent:
-        """Return it as a frame."""
         value = self._value
         return unsent(value) if isinstance(value, str) else self.view()
 

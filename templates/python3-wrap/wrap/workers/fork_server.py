@@ -54,7 +54,6 @@ class ForkServer:
     """Forks children, kills and reaps them.
 
     Args:
-        control: its end of the socket to the server.
         serve: a worker's main function, called with its channel and its number in the plan or 0.
         renew: called in this process before the first worker is forked, and after each.
         contained: whether all descendants of a worker end with it. The worker then adopts orphans,
@@ -98,7 +97,6 @@ class ForkServer:
             signal.signal(ignored, signal.SIG_IGN)
 
     def run(self) -> None:
-        """Serve the control socket until its other end is closed."""
         selector = selectors.PollSelector()
         selector.register(self._control, selectors.EVENT_READ, self._obey)
         selector.register(self._alarm, selectors.EVENT_READ, self._reap)
@@ -112,7 +110,7 @@ class ForkServer:
             goes_on = all(key.data() for key, _ in found)
             self._supply()
         for pid in self._pids.values():
-            _kill(pid)
+            kill(pid)
 
     def _supply(self) -> None:
         """Ensure that a reaper waits for the next program."""
@@ -217,7 +215,7 @@ class ForkServer:
     def _end(self, number: int, answer: socket.socket) -> None:
         self._asked[number] = answer
         if number in self._pids:
-            _kill(self._pids[number])
+            kill(self._pids[number])
         else:
             self._answer(number, self._endings.pop(number, "never started"))
 
@@ -228,7 +226,7 @@ class ForkServer:
         while (pid := _ended_child()) is not None:
             number = numbers.get(pid)
             if number is not None:
-                _kill(pid)  # its process group, before its pid can be reused
+                kill(pid)  # its process group, before its pid can be reused
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if code == _LACKED:
                 importlib.import_module(_ANSWERS)
@@ -265,11 +263,11 @@ def _ended_child() -> int | None:
     return None
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     """Kill a child that has not been reaped, and its process group."""
-    for kill in (os.killpg, os.kill):  # it may not have its group yet
+    for end in (os.killpg, os.kill):  # it may not have its group yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+            end(pid, signal.SIGKILL)
 
 
 def ending(code: int) -> str:

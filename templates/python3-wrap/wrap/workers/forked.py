@@ -14,10 +14,10 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from wrap.config.wrap_spec import Wrap
+from wrap.core.wrap_spec import Wrap
 from wrap.functions import leftovers, runner
 from wrap.functions.function_runner import FunctionRunner
-from wrap.http import server
+from wrap.http.server.program import OneProcess
 from wrap.workers import randomness, worker_main
 
 #: The functions that Python calls before it waits for threads; `concurrent.futures` adds to them.
@@ -68,7 +68,7 @@ class WorkerProgram:
     def _load(self, tasks: Iterable[int]) -> None:
         """Import the late functions of `tasks`. If one fails, its call retries and reports it."""
         for name in self._late.keys() & {self._wrap.function_of(each) for each in tasks}:
-            with server.OneProcess(), contextlib.suppress(Exception):
+            with OneProcess(), contextlib.suppress(Exception):
                 self._late[name].prepare()
 
     def _imported(self) -> None:

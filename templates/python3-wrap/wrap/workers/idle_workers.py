@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from wrap.core.idle_workers import Fate, fate_of
 from wrap.workers.worker import WorkerProcess
 
 
@@ -28,7 +27,6 @@ class IdleWorkers:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more worker may be idle."""
         return len(self._idle) < self._most
 
     def add(self) -> None:
@@ -47,14 +45,16 @@ class IdleWorkers:
             worker.end()
         return self._spawn()
 
-    def give(self, worker: WorkerProcess, sound: bool) -> Fate:
-        """Take a worker back; it is `sound` if it has answered all its requests."""
-        fate = fate_of(sound, worker.executions, self._executions, len(self._idle), self._most)
-        match fate:
-            case Fate.KEPT:
-                self._idle.append(worker)
-            case Fate.CLOSED:
-                worker.close()
-            case Fate.KILLED:
-                worker.end()
-        return fate
+    def give(self, worker: WorkerProcess, sound: bool) -> bool:
+        """Take a worker back; return whether it waits for later executions.
+
+        It is `sound` if it has answered all its requests. Otherwise it may still run a task.
+        """
+        if not sound:
+            worker.end()
+            return False
+        if worker.executions >= self._executions or not self.has_room:
+            worker.close()
+            return False
+        self._idle.append(worker)
+        return True

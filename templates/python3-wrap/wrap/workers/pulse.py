@@ -41,7 +41,6 @@ class Pulse:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the event loop stands still although the HTTP server turns."""
         return self._heartbeat.is_blocked
 
     def turned(self) -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from wrap.core.errors import TaskError
-from wrap.net.sockets import patient
+from wrap.net.sockets import patient, user_of
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -42,7 +42,6 @@ MOST = 4096
 _MOST_SAID = 1 << 17
 #: Signals that Python ignores and programs must not.
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
-_CREDENTIALS = struct.Struct("3i")
 #: Bytes of the list of children to read at once.
 _PAGE = 1 << 16
 #: How long to wait before the next try to connect, in seconds.
@@ -220,7 +219,7 @@ class Reaper:
             if self._idle.find(b"\1") < 0:
                 self._short()
             with patient(channel), contextlib.suppress(ConnectionError):
-                if _is_of_this_user(channel) and not self._run(channel):
+                if user_of(channel) == os.getuid() and not self._run(channel):
                     return
 
     def _run(self, channel: socket.socket) -> bool:
@@ -271,11 +270,6 @@ def _followed(program: int, channel: socket.socket) -> int:
     os.kill(program, signal.SIGKILL)  # no effect if it has ended
     _, status = os.waitpid(program, 0)
     return os.waitstatus_to_exitcode(status)
-
-
-def _is_of_this_user(channel: socket.socket) -> bool:
-    said = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return bool(_CREDENTIALS.unpack(said)[1] == os.getuid())
 
 
 def end_all() -> bool:

@@ -18,7 +18,6 @@ class WorkerProcess:
     """A process that the fork server has forked, or is about to.
 
     Args:
-        channel: the socket to it.
         end: kills it unless it has ended, and returns how it ended.
         longest: most bytes of an output.
     """
@@ -37,12 +36,10 @@ class WorkerProcess:
         self.executions = 0
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self._channel.fileno()
 
     @property
     def sending(self) -> bool:
-        """Whether there are bytes to send when the socket accepts more."""
         return bool(self._outflow)
 
     @property

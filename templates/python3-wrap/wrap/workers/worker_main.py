@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 
-from wrap.config.wrap_spec import Wrap
 from wrap.core.dag import Engine, Part, users_among
 from wrap.core.program import MAIN, Key, given_to, keys
 from wrap.core.start_queue import StartQueue
+from wrap.core.wrap_spec import Wrap
 from wrap.event_loop.threads import ThreadPool
 from wrap.functions.task_io import Access, Begins, Emitted
 from wrap.net import framing
@@ -51,8 +51,6 @@ def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | No
 
 
 class _Worker:
-    """Serves the calls of a worker."""
-
     def __init__(
         self, channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None, ready: float
     ) -> None:
@@ -166,7 +164,6 @@ class _Worker:
         self._begin(group, self._answer(group, result))
 
     def _emitted(self, group: _Group, result: Result) -> None:
-        """Send an output that a task gave before its end."""
         if result.place is not None:  # an output for buckets, which the server holds
             with self._sending, contextlib.suppress(ConnectionError):
                 framing.write(self._channel, result.frames_within())

@@ -62,7 +62,7 @@ class Firing(NamedTuple, Generic[Task, Value]):
 class Settled(NamedTuple, Generic[Value]):
     """A session that has ended, and its objects for buckets that fire across sessions.
 
-    These buckets get the objects at `Flow.commit`. Until then the whole session can run again.
+    These buckets get the objects at `Flow.hold`. Until then the whole session can run again.
     """
 
     session: Number
@@ -70,8 +70,6 @@ class Settled(NamedTuple, Generic[Value]):
 
 
 class _Bucket(Generic[Task, Value]):
-    """A declared bucket and its trigger."""
-
     def __init__(
         self, name: str, declared: Mapping[str, Any], place: int, faults: list[TriggerError]
     ) -> None:
@@ -122,8 +120,8 @@ class Flow(Generic[Task, Value]):
             ``starts``, ``attempts``; each bucket after those whose tasks give to it.
             ``workflow.buckets`` makes it of a document, and `own.loaded` adds the ``class`` of a
             user's trigger. ``durable`` is for wraps.
-        in_sessions: whether buckets across sessions get no object of a session before `commit`,
-            which follows `settled`.
+        in_sessions: whether buckets across sessions get no object of a session before `release` and
+            `hold`, which follow `settled`.
 
     Raises TriggerError if a user's trigger cannot be made.
     """
@@ -131,7 +129,6 @@ class Flow(Generic[Task, Value]):
     def __init__(
         self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
     ) -> None:
-        #: The buckets that objects go to.
         self.routes = Routes[Task](declared)
         self._values = values
         self._in_sessions = in_sessions
@@ -196,13 +193,6 @@ class Flow(Generic[Task, Value]):
         self._faults.clear()
         return found
 
-    def commit(
-        self, given: Sequence[tuple[str, Item[Value]]], now_s: float
-    ) -> list[Firing[Task, Value]]:
-        """Put the objects of an ended session into buckets; return what fires."""
-        self.release(given)
-        return self.hold(given, now_s)
-
     def release(self, given: Iterable[tuple[str, Item[Value]]]) -> None:
         """Stop counting the objects of an ended session: they are held elsewhere."""
         self._running_size -= sum(item.size for _, item in given)
@@ -224,7 +214,6 @@ class Flow(Generic[Task, Value]):
     def hold(
         self, given: Iterable[tuple[str, Item[Value]]], now_s: float
     ) -> list[Firing[Task, Value]]:
-        """Put each object into its bucket; return what fires."""
         fired: list[Firing[Task, Value]] = []
         for name, item in given:
             bucket = self._buckets[name]
@@ -300,7 +289,6 @@ class Flow(Generic[Task, Value]):
         return self.ended(number, None, now_s) if not run.running else []
 
     def runs(self, number: Number) -> bool:
-        """Return whether that firing has not ended."""
         return number in self._runs
 
     def passed(self, now_s: float) -> list[Firing[Task, Value]]:

@@ -17,8 +17,6 @@ MODULE = "chiron_triggers"
 
 
 class TriggerError(Exception):
-    """An error of a user's trigger in `bucket`."""
-
     def __init__(self, bucket: str, what: str, error: BaseException | str) -> None:
         said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         super().__init__(f"bucket {bucket}: {what}: {said}{_place(error)}")
@@ -31,7 +29,6 @@ def is_own(trigger: str) -> bool:
 
 
 def file_of(trigger: str) -> str:
-    """Return the file of a trigger FILE.CLASS, in the workflow's folder."""
     return f"{trigger.partition('.')[0]}.py"
 
 
@@ -107,7 +104,6 @@ class OwnTrigger(StreamTrigger[Value]):
         return self._fires("drain", now_s)
 
     def _fires(self, method: str, *arguments: Any) -> list[Batch[Value]]:
-        """Return the valid batches that a method returned."""
         batches = list[Batch[Value]]()
         for each in self._ask(method, *arguments):
             wrong = self._wrong(each)

@@ -29,7 +29,6 @@ class FiringQueue(Generic[Task, Value]):
     """Firings that wait, and the counts of those that run or are about to."""
 
     def __init__(self) -> None:
-        #: The number of firings that run.
         self.running = 0
         #: Whether no further firing may begin.
         self.stopped = False
@@ -71,7 +70,6 @@ class FiringQueue(Generic[Task, Value]):
         self._announced -= count
 
     def forget(self) -> None:
-        """Clear the queue and all announced firings."""
         self._waiting.clear()
         self._announced = 0
 
@@ -86,7 +84,6 @@ class FiringQueue(Generic[Task, Value]):
         return new
 
     def thread_came(self) -> None:
-        """Record that a called thread has come."""
         self._coming -= 1
 
     def next(self, most: int) -> Firing[Task, Value] | None:
@@ -106,7 +103,6 @@ class FiringQueue(Generic[Task, Value]):
         return self.running > 0 and memory.taken > _SLOW * memory.most
 
     def ended(self) -> None:
-        """Record that a firing has ended."""
         self.running -= 1
 
 

@@ -23,13 +23,11 @@ class Routes(Generic[Task]):
     """The routes of objects through the buckets of a workflow, as `Flow` has them `declared`."""
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
-        #: The buckets that events go to.
         self.entry: Gives = [(name, True) for name in declared["entry"]]
         self._declared = declared
         self._gives: Mapping[Task, Gives] = declared["gives"]
 
     def gives(self, task: Task) -> Gives:
-        """Return the buckets that get the output of a task."""
         return self._gives.get(task, ())
 
     def answers(self, task: Task) -> bool:
@@ -37,7 +35,6 @@ class Routes(Generic[Task]):
         return not self._gives.get(task)
 
     def emission_targets(self, task: Task, name: str) -> tuple[Sequence[str], str]:
-        """Return the buckets of what `task` emits as `name`, and its name there."""
         return emission_targets(self._declared, task, name)
 
     def upstream(self, keeps_session: Mapping[str, bool]) -> dict[str, set[Task]]:

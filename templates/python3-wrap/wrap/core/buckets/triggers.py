@@ -141,7 +141,6 @@ class _Window(StreamTrigger[Value]):
         self._taken = Recent()
 
     def _add(self, item: Item[Value]) -> bool:
-        """Add an object; return whether it is new."""
         if item.number in self._items or item.number in self._taken:
             return False
         self._items[item.number] = item

@@ -51,13 +51,11 @@ class _Operator(NamedTuple):
     is_path: bool = False
 
     def holds(self, value: Any, operand: Any, data: Any, context: Any) -> bool:
-        """Whether `value` compares to the operand, or to the value at the operand's path."""
         other = evaluate(operand, data, context) if self.is_path else operand
         sides = self.kind.comparable(value), self.kind.comparable(other)
         return None not in sides and self.test(*sides)
 
     def check(self, name: str, operand: Any) -> None:
-        """Raise ValueError for an operand of a wrong type."""
         if not self.is_path:
             if self.kind.comparable(operand) is None:
                 raise ValueError(f"{name} has to be {self.kind.name}")
@@ -75,11 +73,9 @@ class _Is(NamedTuple):
     test: Callable[[Any], bool]
 
     def holds(self, value: Any, operand: Any, data: Any, context: Any) -> bool:
-        """Whether the result of the test is `operand`."""
         return self.test(value) is operand
 
     def check(self, name: str, operand: Any) -> None:
-        """Raise ValueError unless `operand` is true or false."""
         if not isinstance(operand, bool):
             raise ValueError(f"{name} has to be true or false")
 

@@ -22,7 +22,6 @@ class Context(dict[str, Any]):
         self.variables = variables
 
     def having(self, **fields: Any) -> Context:
-        """Return a copy with these fields replaced."""
         return Context(self | fields, self.variables)
 
 

@@ -33,7 +33,6 @@ class Dataset(Lazy):
     """The items of all files, in order; every file is read before the first item is used.
 
     Args:
-        config: the ReaderConfig.
         bucket: the bucket of a listing's objects.
     """
 

@@ -41,7 +41,6 @@ def tolerance(count: float | None, percentage: float | None) -> Tolerance:
 
 
 def is_label(text: str) -> bool:
-    """Return whether a text is a valid Label."""
     return 0 < len(text) <= LONGEST_LABEL and not _NOT_IN_LABEL.search(text)
 
 

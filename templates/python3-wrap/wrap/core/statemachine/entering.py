@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import map_states
 from .errors import FailStateError, StatesError
-from .times import moment_of, seconds_of
-from .values import Text, shown
+from .values import Text, instant, number_of, shown
 from .visits import MOST_SECONDS, Following, Visit, chosen_task
 
 if TYPE_CHECKING:
@@ -48,12 +47,16 @@ def _enter_wait(machine: Machine, visit: Visit) -> None:
     flow = machine.flows.of(visit)
     moment = flow.field(visit, "Timestamp", None)
     if moment is not None:
-        seconds = moment_of(moment, visit, flow.unfit) - machine.contexts.now
+        instant_s = instant(moment)
+        if instant_s is None:
+            message = f"state {visit.name!a} has {shown(moment)} where a timestamp has to be"
+            raise StatesError(flow.unfit, message)
+        seconds = float(instant_s) - machine.contexts.now
         if seconds > MOST_SECONDS:
             message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
             raise StatesError(flow.unfit, message)
     else:
-        seconds = seconds_of(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
+        seconds = _seconds_of(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
     machine.delay(visit, max(0.0, seconds), visit.after)
 
 
@@ -100,7 +103,19 @@ def _limit_s(machine: Machine, visit: Visit, field: str) -> float:
     if field not in visit.state and f"{field}Path" not in visit.state:
         return inf
     flow = machine.flows.of(visit)
-    return seconds_of(flow.field(visit, field, None), visit, 1, flow.unfit)
+    return _seconds_of(flow.field(visit, field, None), visit, 1, flow.unfit)
+
+
+def _seconds_of(value: Any, visit: Visit, least: int, unfit: str) -> float:
+    """Return whole seconds from `least` on. Raises StatesError with the name `unfit`."""
+    seconds = number_of(value)
+    if seconds is None or not least <= seconds <= MOST_SECONDS or seconds != int(seconds):
+        message = (
+            f"state {visit.name!a} has {shown(value)} seconds: "
+            f"no whole number from {least} to {MOST_SECONDS}"
+        )
+        raise StatesError(unfit, message)
+    return float(seconds)
 
 
 def _enter_parallel(machine: Machine, visit: Visit) -> None:

@@ -19,7 +19,6 @@ class StatesError(Exception):
     Args:
         name: the Error Name, which Retry and Catch match: ``States.Runtime``, or the class of an
             exception.
-        cause: a sentence for people.
     """
 
     def __init__(self, name: str, cause: str) -> None:

@@ -28,12 +28,10 @@ class Contexts:
 
     @property
     def workflow(self) -> str:
-        """The name of the state machine."""
         name: str = self.fields.get("StateMachine", {}).get("Name", "")
         return name
 
     def of(self, visit: Visit) -> Context:
-        """Return the context object of a state, with its variables."""
         is_outside = visit.scope.parent is None
         if is_outside and isinstance(self.fields, Context):
             return Context(self.fields, visit.scope.variables)
@@ -57,5 +55,4 @@ class Flows:
         self._queries = QueryFlow(contexts.of, lambda: contexts.now, chance, evaluator)
 
     def of(self, visit: Visit) -> PathFlow | QueryFlow:
-        """Return the data flow of a state's query language."""
         return self._queries if "QueryLanguage" in visit.state else self._paths

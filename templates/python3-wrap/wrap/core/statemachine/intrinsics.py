@@ -127,7 +127,6 @@ class _Parser:
         self._calls = 0
 
     def call(self) -> _Call:
-        """Parse the call at the current position."""
         found = self._next(_FUNCTION)
         if found is None:
             raise self.fault("a function's name and ( are missing")
@@ -201,7 +200,6 @@ class _Parser:
         return found
 
     def fault(self, what: str) -> ValueError:
-        """Return a syntax error at the current position."""
         return ValueError(
             f"{self.text!r} is no intrinsic function: {what} at character {self.at + 1}"
         )

@@ -35,9 +35,7 @@ class Machine:
     """One execution of a state machine.
 
     Args:
-        definition: the normalised document.
         context: maps the input and the start time to the constant fields of the context object.
-        chance: the source of random values and jitter.
         check: called often during an evaluation. A StatesError that it raises fails the state. Any
             other exception ends the execution: the caller passes it no further event.
         evaluator: evaluates JSONata; not needed without JSONata.
@@ -55,17 +53,14 @@ class Machine:
         most_bytes: float = inf,
         longest: float = LONGEST,
     ) -> None:
-        #: Whether the execution has ended.
         self.over = False
         #: The output of the ended execution, or its `StatesError`.
         self.outcome: Any = None
-        #: The input.
         self.given: Any = None
         #: The result of the task that ended last.
         self.result: Any = None
         self._definition = definition
         self._make_context = context
-        #: The source of random values and jitter.
         self.chance = chance
         self._check = check
         self._most_bytes = most_bytes
@@ -120,8 +115,6 @@ class Machine:
         return self._resume(number, now, end)
 
     def failed(self, number: int, error: StatesError, now: float) -> Step:
-        """Handle the failure of a task."""
-
         def fail(visit: Visit) -> None:
             late = visit.beats and error.name == "States.Timeout"
             named = StatesError("States.HeartbeatTimeout", error.cause) if late else error
@@ -132,8 +125,6 @@ class Machine:
         return self._resume(number, now, fail)
 
     def due(self, number: int, now: float) -> Step:
-        """Handle the end of a delay."""
-
         def pass_on(visit: Visit | None) -> None:
             after = frozenset((number,))
             if visit is None:
@@ -219,7 +210,6 @@ class Machine:
             return self._caught(visit, at(visit, error), visit.after)
 
     def _go_on(self, visit: Visit, after: After, leave: Callable[[], Leaving]) -> None:
-        """Leave a state with the output and variables that `leave` returns."""
         try:
             following: Following | None = self.left(visit, visit.state.get("Next"), leave())
         except StatesError as error:
@@ -227,7 +217,6 @@ class Machine:
         self._proceed(visit, following, after)
 
     def finish(self, visit: Visit, result: Callable[[], Any], after: After) -> None:
-        """Leave a state with its result."""
         self._go_on(visit, after, lambda: self.flows.of(visit).output(visit, result()))
 
     def fail(self, visit: Visit, error: StatesError, after: After) -> None:
@@ -235,7 +224,6 @@ class Machine:
         self._proceed(visit, self._caught(visit, error, after), after)
 
     def _end(self, scope: Scope, value: Any, after: After) -> None:
-        """End a scope with its output."""
         scope.visit = None
         visit = scope.parent
         if visit is None:

@@ -60,9 +60,7 @@ class MapRun:
     Args:
         name: the state machine and the Map's label, as in ARNs: ``orders/Map``.
         tolerance: the number or share of items that may fail.
-        config: the WriterConfig.
         destination: the place of result files; None if the Map returns its results.
-        uuid: returns a new UUID.
     """
 
     def __init__(
@@ -91,7 +89,6 @@ class MapRun:
         self._begun: dict[int, tuple[float, Any]] = {}
 
     def began(self, index: int, given: Any, now: float) -> None:
-        """Record the begin of a child."""
         self._begun[index] = now, given
 
     def ended(self, index: int, status: str, outcome: Any, now: float) -> Any:
@@ -115,9 +112,7 @@ class MapRun:
         """Set `files`, of which the last is the manifest.
 
         Args:
-            results: the results of the ended children.
             pending: the inputs, as JSON, of children that have not begun.
-            error: the error of the Map, if it failed.
         """
         self.error = error
         self.files = self._written(list(results), pending)

@@ -21,12 +21,10 @@ Flow = PathFlow | QueryFlow
 
 
 def reader_of(state: str) -> str:
-    """Return the task of a Map's ItemReader."""
     return f"{state}.ItemReader"
 
 
 def writer_of(state: str) -> str:
-    """Return the task of a Map's ResultWriter."""
     return f"{state}.ResultWriter"
 
 
@@ -157,14 +155,12 @@ def _batched(flow: Flow, visit: Visit) -> list[range]:
 
 
 def _batch(flow: Flow, visit: Visit, items: list[Any]) -> dict[str, Any]:
-    """Return the input of a batch of `items`."""
     if "BatchInput" not in visit.state["ItemBatcher"]:
         return {"Items": items}
     return {"BatchInput": flow.batch_input(visit), "Items": items}
 
 
 def _item(visit: Visit, index: int) -> dict[str, Any]:
-    """Return ``$$.Map`` of an item."""
     value = visit.source[index]
     item: dict[str, Any] = {"Index": index}
     item |= value._asdict() if isinstance(value, Pair) else {"Value": value}

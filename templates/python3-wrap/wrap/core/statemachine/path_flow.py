@@ -16,12 +16,7 @@ _NO_INPUT: dict[str, Any] = {}
 
 
 class PathFlow:
-    """Evaluates the fields of states by JSONPath; all methods raise StatesError.
-
-    Args:
-        context_of: returns the context object in a state.
-        chance: the source of random values.
-    """
+    """Evaluates the fields of states by JSONPath; all methods raise StatesError."""
 
     #: The name of the error for a value of a wrong type.
     unfit = "States.Runtime"
@@ -54,7 +49,6 @@ class PathFlow:
         return evaluate(path, given, self._context_of(visit))
 
     def items(self, visit: Visit) -> Any:
-        """Return the items of a Map."""
         visit.given = self._input(visit)
         return self._path(visit, "ItemsPath", visit.given)
 
@@ -71,7 +65,6 @@ class PathFlow:
         return render(selector, visit.given, context, self._chance, visit.known)
 
     def batch_input(self, visit: Visit) -> Any:
-        """Return the BatchInput of a Map."""
         template, context = visit.state["ItemBatcher"]["BatchInput"], self._context_of(visit)
         return render(template, visit.given, context, self._chance, visit.known)
 
@@ -82,7 +75,6 @@ class PathFlow:
         return next(rules, None)
 
     def passed(self, visit: Visit) -> Leaving:
-        """Return the output and variables of a Pass state."""
         given = self.given(visit)
         return self.output(visit, visit.state.get("Result", given))
 
@@ -123,7 +115,6 @@ class PathFlow:
         return self._path(visit, "InputPath", visit.raw)
 
     def _combined(self, visit: Visit, result: Any) -> Any:
-        """Return the state's input combined with its result."""
         state = visit.state
         if "ResultSelector" in state:
             context = self._context_of(visit)

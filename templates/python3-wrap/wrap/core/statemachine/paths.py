@@ -110,7 +110,6 @@ def _put(keys: tuple[str | int, ...], data: Any, value: Any) -> Any:
 
 
 def is_of_context(path: str) -> bool:
-    """Whether the path leads into the context object."""
     return _compiled(path).source is _Source.CONTEXT
 
 
@@ -152,7 +151,6 @@ class _Rest(NamedTuple):
     names: tuple[str, ...]
 
     def found(self, path: Indefinite, root: Any) -> list[Any]:
-        """Return the values that the indefinite `path` selects in `root`."""
         # The library would parse a string, and a number has no parts.
         found = path.found(root) if isinstance(root, dict | list) else []
         if not self.names:
@@ -174,7 +172,6 @@ class _Source(Enum):
     VARIABLES = "the variables"
 
     def root(self, data: Any, context: Any) -> Any:
-        """Return the document."""
         if self is _Source.DATA:
             return data
         return context if self is _Source.CONTEXT else context.variables

@@ -18,13 +18,10 @@ _ERROR = "States.QueryEvaluationError"
 
 
 class QueryFlow:
-    """Evaluates the fields of states by JSONata; all methods raise StatesError.
+    """Evaluates the fields of states by JSONata, with the methods of `PathFlow`.
 
     Args:
-        context_of: returns the context object in a state.
         now: returns the time of the event, in seconds since 1970.
-        chance: the source of random values.
-        evaluator: evaluates the expressions.
     """
 
     #: The name of the error for a value of a wrong type.
@@ -44,7 +41,6 @@ class QueryFlow:
         self._functions = query_functions(chance)
 
     def given(self, visit: Visit) -> Any:
-        """Return the input of a task or of branches."""
         return self._field(visit.state, "Arguments", visit.raw, self._names(visit))
 
     def field(
@@ -55,22 +51,18 @@ class QueryFlow:
         return self._field(fields, name, default, self._names(visit))
 
     def items(self, visit: Visit) -> Any:
-        """Return the items of a Map."""
         visit.given = visit.raw
         return self._field(visit.state, "Items", visit.raw, self._names(visit))
 
     def request(self, visit: Visit, field: str) -> Any:
-        """Return the request to the function in `field`: ItemReader or ResultWriter."""
         visit.given = visit.raw
         return self._field(visit.state[field], "Arguments", {}, self._names(visit))
 
     def item(self, visit: Visit, item: Mapping[str, Any]) -> Any:
-        """Return the ItemSelector's value; `item` is the context object's ``Map``."""
         names = self._names_in(visit, self._context_of(visit).having(Map=item))
         return self._rendered(visit.state["ItemSelector"], "ItemSelector", names)
 
     def batch_input(self, visit: Visit) -> Any:
-        """Return the BatchInput of a Map."""
         template = visit.state["ItemBatcher"]["BatchInput"]
         return self._rendered(template, "BatchInput", self._names(visit))
 
@@ -87,19 +79,15 @@ class QueryFlow:
         return None
 
     def passed(self, visit: Visit) -> Leaving:
-        """Return the output and variables of a Pass state."""
         return self.unchanged(visit, visit.state)
 
     def unchanged(self, visit: Visit, holder: Mapping[str, Any]) -> Leaving:
-        """Return output and variables of a state without a result; `holder` has the fields."""
         return self._leaving(holder, visit.raw, self._names(visit))
 
     def output(self, visit: Visit, result: Any) -> Leaving:
-        """Return the output and variables of a state with a result."""
         return self._leaving(visit.state, result, self._names(visit, result=result))
 
     def caught(self, visit: Visit, catcher: Mapping[str, Any], error: dict[str, str]) -> Leaving:
-        """Return the output and variables of a state whose error `catcher` takes."""
         return self._leaving(catcher, error, self._names(visit, errorOutput=error))
 
     def _leaving(self, holder: Mapping[str, Any], output: Any, names: Mapping[str, Any]) -> Leaving:

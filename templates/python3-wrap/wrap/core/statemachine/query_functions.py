@@ -18,11 +18,7 @@ _BITS = 53
 
 
 def query_functions(chance: Chance) -> dict[str, Function]:
-    """Return name without ``$`` -> function; all raise Refused.
-
-    Args:
-        chance: the source of random values.
-    """
+    """Return name without ``$`` -> function; all raise Refused."""
 
     def random(seed: Any = None) -> float:
         """Return a number in [0, 1); equal for equal seeds."""
@@ -30,7 +26,6 @@ def query_functions(chance: Chance) -> dict[str, Function]:
         return float(bits / 2**_BITS)
 
     def uuid(*_: Any) -> str:
-        """Return a random UUID of version 4."""
         return str(FUNCTIONS["States.UUID"](chance))
 
     def numbers(first: Any, last: Any, step: Any) -> Any:

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from .errors import StatesError
 from .limit import look
@@ -37,20 +37,13 @@ class Pair(NamedTuple):
 
 
 def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
-    """Return the items of an object, in its order."""
     return [Pair(key, value) for key, value in items.items()]
 
 
 class Lazy(Sequence[Any]):
     """A sequence whose items are computed at each use."""
 
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
@@ -88,9 +81,6 @@ class Items(Lazy):
 
 def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
     """Return the first `most` items of a file; None means all.
-
-    Args:
-        config: the ReaderConfig.
 
     Raises StatesError, ``States.ItemReaderFailed``, if the text does not fit the InputType.
     """

@@ -17,7 +17,6 @@ def render(
     """Evaluate the ``.$`` fields of `template` at any depth; their names lose the suffix.
 
     Args:
-        chance: the source of random values.
         known: a cache, shared by the items of a Map: expression -> value determined by `data`.
 
     Raises StatesError: ``States.Runtime`` if a path finds nothing, ``States.ParameterPathFailure``
@@ -53,7 +52,6 @@ def _resolved(expression: str, data: Any, context: Any, chance: Chance) -> Any:
 
 
 def _is_lasting(expression: str) -> bool:
-    """Whether the expression's value depends on the data alone."""
     if expression.startswith("$"):
         return not is_of_context(expression)
     return is_lasting_call(expression)

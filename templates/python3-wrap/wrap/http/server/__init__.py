@@ -11,6 +11,7 @@ connection that has been silent for longest gives way.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -22,43 +23,10 @@ from functools import partial
 from typing import NoReturn
 
 from wrap.core import memory_shares
-from wrap.core.renewal import Renewal
 
 from .accepting import Server
-from .body import LargeBody, unfilled
-from .connection import ARRIVED, LATER, LOAD, CutError
 from .dispatcher import Dispatcher
-from .program import (
-    STOP,
-    OneProcess,
-    begin_anew,
-    end,
-    flush,
-    inherits,
-    keep,
-    leave,
-    listen,
-    show,
-    told,
-    within_descriptors,
-)
-
-__all__ = [
-    "ARRIVED",
-    "LATER",
-    "LOAD",
-    "CutError",
-    "Hooks",
-    "LargeBody",
-    "OneProcess",
-    "begin_anew",
-    "end",
-    "keep",
-    "listen",
-    "serve",
-    "unfilled",
-    "within_descriptors",
-]
+from .program import STOP, begin_anew, flush, inherits, leave, show, told
 
 #: How long requests in flight may take after SIGTERM by default, in seconds.
 _DRAIN_S = 5.0
@@ -156,16 +124,22 @@ def _serve_until(
     turn: Callable[[float], None],
     hooks: Hooks,
 ) -> None:
-    """Serve until a signal to end; restart if the program is worn or has lost its port."""
-    own, renewal = _identity(listener), Renewal(hooks.drain_s)
+    """Serve until a signal to end; restart if the program is worn or has lost its port.
+
+    A restart waits until nothing is in flight; for an incomplete request, `drain_s` at most.
+    """
+    own, worn_since = _identity(listener), math.inf
     looked, lost = time.monotonic(), False
     while not stopping:
-        turn(_ENDING_S if renewal.is_due else 1)
+        turn(1 if worn_since == math.inf else _ENDING_S)
         now = time.monotonic()
         if now > looked + _LISTENER_LOOK_S:
             looked, lost = now, _identity(listener) != own
-        renewal.look(now, lost or hooks.worn())
-        if renewal.is_due and not server.in_flight(late=renewal.is_late(now)):
+        if not (lost or hooks.worn()):  # lost threads may have ended meanwhile
+            worn_since = math.inf
+            continue
+        worn_since = min(worn_since, now)
+        if not server.in_flight(late=now > worn_since + hooks.drain_s):
             _begin_anew(server, None if lost else listener, hooks.close)
 
 

@@ -168,7 +168,6 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         return accepted
 
     def readable(self) -> bool:
-        """Return whether to accept waiting connections."""
         return bool(super().readable()) and time.monotonic() >= self._accepts_at
 
     def maintenance(self, now: float) -> None:

@@ -41,7 +41,6 @@ class LargeBody(io.RawIOBase):
         return self._come
 
     def append(self, piece: bytes) -> None:
-        """Append the next piece."""
         end = self._come + len(piece)
         self._bytes[self._come : end] = piece
         self._come = end
@@ -59,7 +58,6 @@ class LargeBody(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Copy the next bytes, as many as fit."""
         piece = memoryview(self._bytes)[self._read : self._read + len(buffer)]
         buffer[: len(piece)] = piece
         self._read += len(piece)
@@ -102,7 +100,6 @@ class Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
         return self._rest if numbytes < 0 else self._rest[:numbytes]
 
     def skip(self, numbytes: int, allow_prune: bool = False) -> None:
-        """Drop the next `numbytes` bytes."""
         self._rest = self._rest[numbytes:]
 
     def close(self) -> None:

@@ -68,8 +68,6 @@ class _Task(WSGITask):  # type: ignore[misc]
 
 
 class Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection."""
-
     task_class = _Task
     request: Parser | None
     requests: list[Parser]
@@ -78,7 +76,6 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     held = 0
 
     def parser_class(self, adj: Adjustments) -> Parser:
-        """Return the parser of the next request."""
         parser = Parser(adj)
         if len(self.requests) < _PIPELINED:
             return parser
@@ -86,22 +83,18 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     @property
     def is_owed(self) -> bool:
-        """Whether the client has not had its whole answer yet."""
         return bool(self.requests or self.leaving)
 
     @property
     def coming(self) -> int:
-        """Bytes held of an incomplete request."""
         last = self.request
         return last.size if last else 0
 
     @property
     def leaving(self) -> int:
-        """Bytes of answers that the client has not read."""
         return int(self.total_outbufs_len)
 
     def size(self) -> int:
-        """Return the bytes that it holds."""
         requests = sum(request.size for request in tuple(self.requests))
         return requests + self.coming + self.leaving
 
@@ -122,7 +115,6 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self.handle_close()
 
     def received(self, data: bytes) -> bool:
-        """Take in bytes of a request."""
         self.arrived = time.monotonic()
         took = bool(super().received(data))
         self.server.count(self)
@@ -169,7 +161,6 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return answer
 
     def write_soon(self, data: bytes | memoryview) -> int:
-        """Send `data` once the connection accepts it."""
         self._process.check()  # a body may fork while it is made
         if not self.total_outbufs_len:
             self.last_activity = time.time()  # until now the handler was silent, not the client
@@ -181,7 +172,6 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return written
 
     def handle_write(self) -> None:
-        """Send more of an answer."""
         super().handle_write()
         self.server.count(self)
 

@@ -25,15 +25,12 @@ class FullError(Error):  # type: ignore[misc]
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]
-    """A request as it arrives."""
-
     command = ""
     completed: bool
     error: Error | None
 
     def __init__(self, adj: Adjustments) -> None:
         super().__init__(adj)
-        #: Bytes that it holds.
         self.size = REQUEST
         #: The answer when the request is complete. Its bytes are dropped until then, as a client
         #: reads the answer only after it has sent all.
@@ -54,7 +51,6 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         return self.body_rcv is not None and self.refusal is None
 
     def refuse(self, refusal: Error) -> None:
-        """Drop its body, and answer it with `refusal`."""
         self.refusal = refusal
         self.size = REQUEST
         self.body_rcv.buf = Nowhere()

@@ -74,5 +74,4 @@ def failed(place: str, what: object) -> TaskError:
 
 
 def late(place: str) -> TaskError:
-    """Return the error of a store that did not answer before the deadline."""
     return TaskError("store", f"the store {place} did not answer in time", status=504)

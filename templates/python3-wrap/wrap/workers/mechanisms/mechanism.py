@@ -25,7 +25,6 @@ class Candidate(Protocol):
 class Mechanism(ABC):
     """A way to get worker processes."""
 
-    #: Its name in plans.
     name: ClassVar[str]
     #: The reason in the error of an execution that was never admitted.
     full: str

@@ -15,7 +15,6 @@ from functools import partial
 
 from wrap.config.settings import count
 from wrap.core.admission import Limiter
-from wrap.core.idle_workers import Fate
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
@@ -75,12 +74,10 @@ class Pool(Mechanism):
 
     @property
     def free(self) -> int:
-        """For how many more executions each slot has a worker."""
         return self._limiter.free
 
     @property
     def most(self) -> int:
-        """The most workers of each slot."""
         return self._limiter.limit
 
     @property
@@ -98,6 +95,6 @@ class Pool(Mechanism):
     def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
         """Take a worker back; replace it if it is not `sound`, or is worn."""
         workers = self._workers[slot]
-        if workers.give(process, sound) is not Fate.KEPT and workers.has_room:
+        if not workers.give(process, sound) and workers.has_room:
             with contextlib.suppress(OSError):
                 workers.add()

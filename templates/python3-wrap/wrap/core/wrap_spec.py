@@ -10,8 +10,8 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from wrap.config.declaration import EntryDeclaration, WrapDeclaration
 from wrap.core.dag import Graph, Part
+from wrap.core.declaration import EntryDeclaration, WrapDeclaration
 from wrap.core.program import Component, Key, Place, Source, Streamed, keys
 from wrap.core.recovery import connected
 
@@ -23,7 +23,6 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def is_name(text: str) -> bool:
-    """Return whether `text` is a valid name of a function."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -36,8 +35,6 @@ class InBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry(EntryDeclaration):
-    """The additional fields of the entry wrap."""
-
     @cached_property
     def in_buckets(self) -> dict[int, InBuckets]:
         """The tasks of a workflow of buckets; empty for any other workflow."""
@@ -81,16 +78,13 @@ class Wrap(WrapDeclaration):
         return number % self.instances if self.instances else number
 
     def function_of(self, number: int) -> str:
-        """Return the function of its task, or task instance, of that number."""
         return self.tasks[self.task_of(number)]
 
     def name_of(self, number: int) -> str:
-        """Return the name of the task, or task instance, of that number."""
         task = self.task_of(number)
         return self.task_names.get(task) or self.tasks.get(task) or self._remote_tasks[task]
 
     def runs(self, number: int) -> bool:
-        """Return whether the number is that of one of its tasks, or of an instance."""
         return self.task_of(number) in self.tasks
 
     def run_for(self, numbers: list[int]) -> list[int]:
@@ -118,7 +112,6 @@ class Wrap(WrapDeclaration):
         return found
 
     def giver_of(self, output: int) -> int:
-        """Return the task that gives an output."""
         return self.emits.get(output, (output,))[0]
 
     @cached_property

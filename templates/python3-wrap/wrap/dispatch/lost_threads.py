@@ -6,28 +6,12 @@ Python cannot kill a thread. Each of these threads keeps its memory until its co
 from __future__ import annotations
 
 import contextlib
-from typing import Protocol
 
 from wrap.core.errors import TaskError
+from wrap.event_loop.threads import Work
 
 #: The limit of lost threads; twice the tasks of a request if that is more.
 _LIMIT = 64
-
-
-class Work(Protocol):
-    """The work of a thread."""
-
-    @property
-    def name(self) -> str:
-        """The function that it runs."""
-
-    @property
-    def over(self) -> bool:
-        """Whether the thread has finished it."""
-
-    @property
-    def lost(self) -> bool:
-        """Whether it was cancelled and still runs."""
 
 
 class LostThreads:
@@ -42,7 +26,6 @@ class LostThreads:
         self._given_up: list[Work] = []
 
     def add(self, work: Work) -> None:
-        """Record `work` that nobody awaits any more."""
         self._given_up.append(work)
 
     def too_many(self) -> list[Work]:
