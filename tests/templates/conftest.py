@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from textwrap import dedent
@@ -124,10 +125,23 @@ def start(tmp_path: Path, preloaded: Preloaded) -> Iterator[Start]:
 
     It listens on a LISTEN_FD socket, or where its setting `port` says.
     """
+    with _starting(tmp_path, preloaded) as start_one:
+        yield start_one
+
+
+@pytest.fixture(scope="module")
+def shared_start(tmp_path_factory: pytest.TempPathFactory, preloaded: Preloaded) -> Iterator[Start]:
+    """As `start`, of what serves all tests of a module."""
+    with _starting(tmp_path_factory.mktemp("logs"), preloaded) as start_one:
+        yield start_one
+
+
+@contextlib.contextmanager
+def _starting(logs: Path, preloaded: Preloaded) -> Iterator[Start]:
     servers: list[Server] = []
 
     def start_one(image: Path, **settings: str) -> Server:
-        server = _start(image, tmp_path / f"log-{len(servers)}", settings, preloaded)
+        server = _start(image, logs / f"log-{len(servers)}", settings, preloaded)
         servers.append(server)
         healthy = eventually(lambda: server.process.poll() is not None or _is_healthy(server))
         assert healthy and server.process.poll() is None, server.log.read_text()
@@ -300,61 +314,76 @@ def plain_image(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path
 
 @pytest.fixture
 def wrap_image(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]:
-    """Composes the image of a wrap from the fields of its declaration and handlers' sources.
+    """Composes the image of a wrap: see `_compose`."""
+    return partial(_compose, laid_out, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_image(
+    tmp_path_factory: pytest.TempPathFactory, laid_out: dict[str, Path]
+) -> Callable[..., Path]:
+    """As `wrap_image`, for all tests of a module."""
+
+    def compose(*arguments: Any, **fields: Any) -> Path:
+        return _compose(laid_out, tmp_path_factory.mktemp("image"), *arguments, **fields)
+
+    return compose
+
+
+def _compose(
+    laid_out: dict[str, Path],
+    folder: Path,
+    handlers: dict[str, str | dict[str, str]],
+    processes: list[list[int]] | None = None,
+    *,
+    tasks: dict[int, str] | None = None,
+    styles: dict[str, str] | None = None,
+    name: str = "test-wrap1",
+    mechanism: str = "fork",
+    timeout_s: float = 20.0,
+    timeouts_s: dict[str, float] | None = None,
+    inputs: dict[int, Any] | None = None,
+    buckets: list[tuple[list[int], list[int]]] | None = None,
+    entry: dict[str, Any] | None = None,
+    instances: int = 0,
+    **others: Any,
+) -> Path:
+    """Compose the image of a wrap from the fields of its declaration and handlers' sources.
 
     Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
     Without `answers` the task whose output the entry answers with is the one that answers.
     An entry may have the wrap's `remotes` with it.
     """
-
-    def compose(
-        handlers: dict[str, str | dict[str, str]],
-        processes: list[list[int]] | None = None,
-        *,
-        tasks: dict[int, str] | None = None,
-        styles: dict[str, str] | None = None,
-        name: str = "test-wrap1",
-        mechanism: str = "fork",
-        timeout_s: float = 20.0,
-        timeouts_s: dict[str, float] | None = None,
-        inputs: dict[int, Any] | None = None,
-        buckets: list[tuple[list[int], list[int]]] | None = None,
-        entry: dict[str, Any] | None = None,
-        instances: int = 0,
-        **others: Any,
-    ) -> Path:
-        image = _image(laid_out["python3-wrap"], tmp_path / name)
-        tasks = dict(enumerate(handlers)) if tasks is None else tasks
-        processes = [list(tasks)] if processes is None else processes
-        if entry is not None and "remotes" in entry:
-            entry = dict(entry)
-            others["remotes"] = entry.pop("remotes")
-        output = entry.get("output") if entry is not None else None
-        if isinstance(output, int) and not instances and output not in others.get("emits", ()):
-            others.setdefault("answers", output)
-        remotes = others.get("remotes", {}).values()
-        inputs = dict.fromkeys([*tasks, *chain(*remotes)]) if inputs is None else inputs
-        buckets = _buckets(inputs) if buckets is None else buckets
-        styles = dict.fromkeys(handlers, "flask") | (styles or {})
-        if entry is not None and entry.get("machine") is None and entry.get("buckets") is None:
-            first = {styles.get(tasks[each]) for each in tasks if inputs.get(each, 0) is None}
-            entry = {"styles": sorted(filter(None, first)), **entry}
-        fields = (
-            f"workflow='test', name={name!r}, mechanism={mechanism!r}, functions={styles!r}, "
-            f"tasks={tasks!r}, processes={processes!r}, inputs={inputs!r}, buckets={buckets!r}, "
-            f"timeout_s={timeout_s!r}, timeouts_s={timeouts_s or {}!r}, "
-            f"instances={instances!r}"
-        ) + "".join(f", {name}={value!r}" for name, value in others.items())
-        entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
-        (image / "function" / "handler.py").write_text(
-            "from wrap.core.wrap_spec import Entry, Wrap\n" + f"WRAP = Wrap({fields}{entry_text})\n"
-        )
-        for function, source in handlers.items():
-            files = {"handler.py": source} if isinstance(source, str) else source
-            _write(image / "function" / "functions" / function / "function", files)
-        return image
-
-    return compose
+    image = _image(laid_out["python3-wrap"], folder / name)
+    tasks = dict(enumerate(handlers)) if tasks is None else tasks
+    processes = [list(tasks)] if processes is None else processes
+    if entry is not None and "remotes" in entry:
+        entry = dict(entry)
+        others["remotes"] = entry.pop("remotes")
+    output = entry.get("output") if entry is not None else None
+    if isinstance(output, int) and not instances and output not in others.get("emits", ()):
+        others.setdefault("answers", output)
+    remotes = others.get("remotes", {}).values()
+    inputs = dict.fromkeys([*tasks, *chain(*remotes)]) if inputs is None else inputs
+    buckets = _buckets(inputs) if buckets is None else buckets
+    styles = dict.fromkeys(handlers, "flask") | (styles or {})
+    if entry is not None and entry.get("machine") is None and entry.get("buckets") is None:
+        first = {styles.get(tasks[each]) for each in tasks if inputs.get(each, 0) is None}
+        entry = {"styles": sorted(filter(None, first)), **entry}
+    fields = (
+        f"workflow='test', name={name!r}, mechanism={mechanism!r}, functions={styles!r}, "
+        f"tasks={tasks!r}, processes={processes!r}, inputs={inputs!r}, buckets={buckets!r}, "
+        f"timeout_s={timeout_s!r}, timeouts_s={timeouts_s or {}!r}, "
+        f"instances={instances!r}"
+    ) + "".join(f", {name}={value!r}" for name, value in others.items())
+    entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
+    (image / "function" / "handler.py").write_text(
+        "from wrap.core.wrap_spec import Entry, Wrap\n" + f"WRAP = Wrap({fields}{entry_text})\n"
+    )
+    for function, source in handlers.items():
+        files = {"handler.py": source} if isinstance(source, str) else source
+        _write(image / "function" / "functions" / function / "function", files)
+    return image
 
 
 def _buckets(inputs: dict[int, Any]) -> list[tuple[list[int], list[int]]]:
@@ -379,3 +408,4 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 
 gateway = pytest.fixture(name="gateway")(gateways)
+shared_gateway = pytest.fixture(name="shared_gateway", scope="module")(gateways)

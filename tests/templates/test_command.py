@@ -7,10 +7,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
+from wrap.functions.function_runner import Place
+from wrap.functions.kinds import functions_of
 
 #: Where a command's task is: in the server, or in a further process.
 PLACES = {"main": [[0]], "fork": [[], [0]], "pool": [[], [0]]}
@@ -55,25 +58,31 @@ def test_any_bytes_of_any_size_go_through(place: str, serve: Any) -> None:
         assert (answer.status, answer.body) == (200, content)
 
 
-@pytest.mark.parametrize(
-    ("words", "output"),
-    [
-        (["true"], b""),
-        (["echo", "$HOME", "*", "a  b", "|", "cat"], b"$HOME * a  b | cat\n"),
-        (["tr", "{i}", "{n}"], b"plant"),
-        (["head", "-c", "3"], b"pla"),
-        (["cat", "{in}"], b"plait"),
-        (["cmp", "{in}", "{in}"], b""),
-        (["tail", "-c", "2", "{in}"], b"it"),
-        (["cp", "{in}", "{out}"], b"plait"),
-        (["dd", "of={out}", "status=none"], b"plait"),
-    ],
-)
+#: Words of commands that get "plait" -> what they answer.
+WORDS = {
+    ("true",): "",
+    ("echo", "$HOME", "*", "a  b", "|", "cat"): "$HOME * a  b | cat\n",
+    ("tr", "{i}", "{n}"): "plant",
+    ("head", "-c", "3"): "pla",
+    ("cat", "{in}"): "plait",
+    ("cmp", "{in}", "{in}"): "",
+    ("tail", "-c", "2", "{in}"): "it",
+    ("cp", "{in}", "{out}"): "plait",
+    ("dd", "of={out}", "status=none"): "plait",
+}
+
+
 def test_a_command_gets_its_words_as_they_are_and_files_for_places(
-    words: list[str], output: bytes, serve: Any
+    start: Any, wrap_image: Any
 ) -> None:
-    answer = serve(*words).request(body="plait")
-    assert (answer.status, answer.body) == (200, output), answer.text
+    names = [f"c{number}" for number in range(len(WORDS))]
+    image = wrap_image(
+        {name: {"data.txt": ""} for name in names},
+        styles=dict.fromkeys(names, "command"),
+        commands=dict(zip(names, map(list, WORDS), strict=True)),
+        entry={"output": [*range(len(WORDS))]},
+    )
+    assert start(image).request(body="plait").json == list(WORDS.values())
 
 
 def test_what_it_reads_and_writes_it_may_seek_in(serve: Any) -> None:
@@ -251,17 +260,6 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-def test_a_program_that_is_not_there_is_named_with_the_mend(
-    wrap_image: Any, run_to_end: Any
-) -> None:
-    for word in ("no-such-program", "./data.txt"):
-        fields = {"styles": {"run": "command"}, "commands": {"run": [word]}}
-        image = wrap_image({"run": {"data.txt": ""}}, name=f"w{len(word)}", **fields)
-        status, log = run_to_end(image)
-        assert status == 1
-        assert f"function run: no program {word} " in log and "ADDITIONAL_PACKAGE" in log
-
-
 @pytest.mark.parametrize("place", ["main", "fork"])
 def test_a_command_has_classic_watchdogs_variables(serve: Any, place: str) -> None:
     server = serve("env", place=place)
@@ -290,13 +288,19 @@ def test_commands_and_handlers_hand_on_to_each_other(start: Any, wrap_image: Any
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"styles": {"run": "command"}}, "it has no command"),
-        ({"styles": {"run": "command"}, "commands": {"run": []}}, "it has no command"),
-        ({"styles": {"run": "cobol"}}, "style 'cobol' is none of flask, http"),
+        ({}, "it has no command"),
+        ({"commands": {"run": []}}, "it has no command"),
+        ({"functions": {"run": "cobol"}}, "style 'cobol' is none of flask, http"),
+        ({"commands": {"run": ["no-such"]}}, "function run: no program no-such .* ADDITIONAL_PACK"),
+        ({"commands": {"run": ["./x"]}}, "no program ./x .* ADDITIONAL_PACKAGE"),
     ],
 )
-def test_a_function_of_no_kind_and_a_command_without_words_are_refused(
-    fields: dict[str, Any], told: str, wrap_image: Any, run_to_end: Any
+def test_a_function_of_no_kind_and_a_command_that_cannot_run_are_refused(
+    fields: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
-    status, log = run_to_end(wrap_image({"run": ECHO}, **fields))
-    assert status == 1 and told in log
+    wrap: Any = SimpleNamespace(**{"functions": {"run": "command"}, "commands": {}} | fields)
+    folder = tmp_path / "run" / "function"
+    folder.mkdir(parents=True)
+    (folder / "x").touch()
+    with pytest.raises((ImportError, ValueError), match=told):
+        functions_of(Place(wrap, tmp_path, "", 0))

@@ -93,13 +93,6 @@ def pair(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path, limit_descri
     return Pair(wrap_image, start, gateway, tmp_path, limit_descriptors)
 
 
-def test_calls_do_not_go_through_the_gateway(pair: Pair) -> None:
-    pair.begin()
-    answers = [pair.ask(f"request {number}") for number in range(5)]
-    assert [each.text.partition(" ")[2] for each in answers] == [f"request {n}" for n in range(5)]
-    assert pair.gateway.calls == 0
-
-
 def test_bytes_of_any_size_come_as_they_were(pair: Pair) -> None:
     pair.begin(BYTES, "http")
     for size in (0, 1, 65_537, 10_000_000):

@@ -98,7 +98,7 @@ WAYS = (
 WRAPS = ("main", "several in main", "fork", "several in fork", "pool", "several in pool")
 PLACES = (*WRAPS, "plain flask", "plain http")
 OFTEN = ("main", "several in fork", "pool", "plain flask")
-CLIENTS, EACH = 4, 5
+CLIENTS, EACH = 4, 2
 
 Place = Callable[[str], Any]
 
@@ -390,37 +390,12 @@ DAEMON = """
 
     helper = daemon()
 
-    def handle(req):
+    def daemons():
         started = daemon()
         direct = subprocess.Popen(["sleep", "4323"], start_new_session=True).pid
         assert subprocess.run(["sh", "-c", "exit 3"]).returncode == 3
         return f"{started} {direct} {helper}"
 """
-
-
-@pytest.mark.parametrize("where", ["main", "fork", "pool"])
-def test_daemons_of_handlers_end_with_a_forked_process_alone(
-    where: str, start: Any, wrap_image: Any, eventually: Any
-) -> None:
-    """In a process that stays they are what they are in an ordinary function."""
-    image = wrap_image(
-        {"one": DAEMON},
-        [[0]] if where == "main" else [[], [0]],
-        mechanism="pool" if where == "pool" else "fork",
-        entry={"output": 0},
-    )
-    server = start(image)
-    of_first, of_second = (server.request().text.split() for _ in range(2))
-    left = {int(pid) for pid in (*of_first, *of_second)}
-    helper = int(of_first[2])
-    try:
-        ends = left - {helper} if where == "fork" else set()
-        assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in ends))
-        assert all(psutil.pid_exists(pid) for pid in left - ends)
-    finally:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
 
 
 LEAVES = """
@@ -436,23 +411,48 @@ LEAVES = """
         (folder / name).touch()
 
     def handle(req):
+        if req == "daemons":
+            return daemons()
         threading.Thread(target=go_on, args=(Path(req), "thread")).start()
         POOL.submit(go_on, Path(req), "executor")
         return "ok"
 """
 
 
-@pytest.mark.parametrize("where", ["main", "fork", "pool"])
-def test_what_a_handler_has_begun_in_a_thread_is_done_after_its_answer(
-    where: str, start: Any, wrap_image: Any, eventually: Any, tmp_path: Path
-) -> None:
-    image = wrap_image(
-        {"one": LEAVES},
-        [[0]] if where == "main" else [[], [0]],
-        mechanism="pool" if where == "pool" else "fork",
+@pytest.fixture(scope="module", params=["main", "fork", "pool"])
+def leaving(request: Any, shared_start: Any, shared_image: Any) -> tuple[str, Any]:
+    """Where a handler runs that leaves daemons and threads, and its server."""
+    image = shared_image(
+        {"one": DAEMON + LEAVES},
+        [[0]] if request.param == "main" else [[], [0]],
+        mechanism="pool" if request.param == "pool" else "fork",
         entry={"output": 0},
     )
-    assert start(image).request(body=str(tmp_path)).text == "ok"
+    return request.param, shared_start(image)
+
+
+def test_daemons_of_handlers_end_with_a_forked_process_alone(
+    leaving: tuple[str, Any], eventually: Any
+) -> None:
+    """In a process that stays they are what they are in an ordinary function."""
+    where, server = leaving
+    of_first, of_second = (server.request(body="daemons").text.split() for _ in range(2))
+    left = {int(pid) for pid in (*of_first, *of_second)}
+    helper = int(of_first[2])
+    try:
+        ends = left - {helper} if where == "fork" else set()
+        assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in ends))
+        assert all(psutil.pid_exists(pid) for pid in left - ends)
+    finally:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_what_a_handler_has_begun_in_a_thread_is_done_after_its_answer(
+    leaving: tuple[str, Any], eventually: Any, tmp_path: Path
+) -> None:
+    assert leaving[1].request(body=str(tmp_path)).text == "ok"
     (tmp_path / "answered").touch()
     assert eventually(lambda: all((tmp_path / name).exists() for name in ("thread", "executor")))
 

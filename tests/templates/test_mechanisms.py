@@ -88,6 +88,8 @@ def test_the_runtime_has_the_mechanisms_that_plans_have(name: str) -> None:
 def test_an_unknown_mechanism_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValueError, match="'magic' is none of fork, pool"):
         mechanism_of("magic", 0, {})
+    with pytest.raises(ValueError, match="pool_requests is 'many'"):
+        mechanism_of("pool", 0, {"pool_requests": "many"})
 
 
 def test_fork_keeps_only_processes_that_cannot_be_forked() -> None:

@@ -55,7 +55,15 @@ def failing(wrap_image: Any, start: Any) -> Any:
     return start(image, WRAP_SLO_MS=str(SLO_S * 1000))
 
 
-def test_the_page_is_what_prometheus_takes(failing: Any) -> None:
+def test_the_page_is_what_prometheus_takes_and_tells_what_may_fail_before_it_does(
+    failing: Any,
+) -> None:
+    # From nothing to 1, Prometheus sees no growth.
+    assert value(failing, "http_requests_total", code="500", method="post") == 0
+    assert value(failing, "chiron_request_failures_total", error="timeout") == 0
+    assert value(failing, "chiron_function_failures_total", function="f", error="raised") == 0
+    which = {"workflow": "test", "wrap": "test-wrap1", "role": "entry"}
+    assert value(failing, "chiron_replica_info", **which) == 1
     for body in ("fine", "raise"):
         failing.request(body=body)
     found = families(failing)
@@ -68,13 +76,8 @@ def test_the_page_is_what_prometheus_takes(failing: Any) -> None:
         assert all(name.endswith("_total") for name in totals)
     series = [(s.name, *sorted(s.labels.items())) for family in found for s in family.samples]
     assert len(set(series)) == len(series)
-
-
-def test_promtool_finds_nothing_to_say_against_it(failing: Any) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is missing (apt-get install prometheus)")
-    for body in ("fine", "raise"):
-        failing.request(body=body)
     page = failing.request("GET", "/metrics").body
     checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True)
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
@@ -117,51 +120,29 @@ def test_durations_lie_in_the_buckets_of_what_they_took(
     assert value(server, "chiron_slo_seconds") == SLO_S
 
 
-def test_what_may_fail_is_told_before_it_does(failing: Any) -> None:
-    # From nothing to 1, Prometheus sees no growth.
-    assert value(failing, "http_requests_total", code="500", method="post") == 0
-    assert value(failing, "chiron_request_failures_total", error="timeout") == 0
-    assert value(failing, "chiron_function_failures_total", function="f", error="raised") == 0
+def test_failures_are_counted_by_function_and_error(failing: Any) -> None:
+    """What is lost is started once more, and each of both runs has failed."""
+    counts = {"raised": 0, "process-died": 0, "timeout": 0}
+    for body, error, runs in (
+        ("raise", "raised", 1),
+        ("die", "process-died", 2),
+        ("hang", "timeout", 2),
+    ):
+        answer = failing.request(body=body)
+        assert answer.json["code"] == error
+        counts[error] = runs
+        for each, count in counts.items():
+            labels = {"function": "f", "error": each}
+            assert value(failing, "chiron_function_failures_total", **labels) == count
+        assert value(failing, "chiron_function_duration_seconds_count", function="f") == 1
+        assert value(failing, "chiron_request_failures_total", error=error) == 1
 
 
-def test_without_an_slo_none_is_told(wrap_image: Any, start: Any) -> None:
-    server = start(wrap_image({"f": ECHO}, entry={"output": 0}))
-    assert value(server, "chiron_slo_seconds") is None
-
-
-@pytest.mark.parametrize("slo", ["soon", "0", "-1", "inf", "nan"])
-def test_what_is_no_slo_keeps_a_wrap_from_starting(
-    slo: str, wrap_image: Any, run_to_end: Any
-) -> None:
-    status, log = run_to_end(wrap_image({"f": ECHO}, entry={"output": 0}), WRAP_SLO_MS=slo)
-    assert status != 0 and "WRAP_SLO_MS" in log
-
-
-@pytest.mark.parametrize(
-    ("body", "error", "runs", "ended"),
-    # What is lost is started once more, and each of both runs has failed.
-    [("raise", "raised", 1, 1), ("die", "process-died", 2, 0), ("hang", "timeout", 2, 0)],
-)
-def test_failures_are_counted_by_function_and_error(
-    body: str, error: str, runs: int, ended: int, failing: Any
-) -> None:
-    answer = failing.request(body=body)
-    assert answer.json["code"] == error
-    assert value(failing, "chiron_function_failures_total", function="f", error=error) == runs
-    for other in {"raised", "process-died", "timeout"} - {error}:
-        assert value(failing, "chiron_function_failures_total", function="f", error=other) == 0
-    assert value(failing, "chiron_function_duration_seconds_count", function="f") == ended
-    assert value(failing, "chiron_request_failures_total", error=error) == 1
-
-
-@pytest.mark.parametrize("body", ["exit", "hang"])
-def test_failures_of_the_main_process_are_counted_too(
-    body: str, wrap_image: Any, start: Any
-) -> None:
-    image = wrap_image({"f": FAILS}, entry={"output": 0}, timeouts_s={"f": 0.5})
-    server = start(image)
-    code = server.request(body=body).json["code"]
-    assert value(server, "chiron_function_failures_total", function="f", error=code) == 1
+def test_failures_of_the_main_process_are_counted_too(wrap_image: Any, start: Any) -> None:
+    server = start(wrap_image({"f": FAILS}, entry={"output": 0}, timeouts_s={"f": 0.5}))
+    for body in ("exit", "hang"):
+        code = server.request(body=body).json["code"]
+        assert value(server, "chiron_function_failures_total", function="f", error=code) == 1
 
 
 def test_a_request_that_takes_too_long_as_a_whole_has_failed_in_what_ran(
@@ -222,6 +203,7 @@ def test_a_client_that_is_gone_is_told_from_one_that_was_answered(
 
 def test_the_process_is_described_as_prometheus_own_clients_do(wrap_image: Any, start: Any) -> None:
     server = start(wrap_image({"f": ECHO}, entry={"output": 0}))
+    assert value(server, "chiron_slo_seconds") is None  # none is set
     process = psutil.Process(server.process.pid)
     assert value(server, "process_start_time_seconds") == pytest.approx(
         process.create_time(), abs=1.0
@@ -232,11 +214,6 @@ def test_the_process_is_described_as_prometheus_own_clients_do(wrap_image: Any, 
     times = process.cpu_times()
     assert value(server, "process_cpu_seconds_total") >= times.user + times.system - 0.05
     assert 0 < value(server, "process_open_fds") < value(server, "process_max_fds")
-
-
-def test_a_replica_says_which_it_is(failing: Any) -> None:
-    which = {"workflow": "test", "wrap": "test-wrap1", "role": "entry"}
-    assert value(failing, "chiron_replica_info", **which) == 1
 
 
 @pytest.mark.parametrize("direct", [True, False])

@@ -59,23 +59,21 @@ def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serv
         }
 
 
-@pytest.mark.parametrize(
-    ("given", "seen"),
-    [
-        ("'[1, \"a\"]'", [1, "a"]),
-        ("'5'", "5"),
-        ("'plain'", "plain"),
-        ("''", ""),
-        ("b'\\xff'", {}),
-        ("('{}', 200, {'Content-Type': 'text/plain'})", "{}"),
-    ],
-)
-def test_what_another_task_gives_is_parsed_if_it_is_an_object_or_a_list(
-    given: str, seen: Any, serve: Any
-) -> None:
-    gives = {"gives": f"def handle(req):\n    return {given}"}
+#: What another task returns -> what the handler gets of it.
+SEEN: dict[str, Any] = {
+    "'[1, \"a\"]'": [1, "a"],
+    "'5'": "5",
+    "'plain'": "plain",
+    "''": "",
+    "b'\\xff'": {},
+    "('{}', 200, {'Content-Type': 'text/plain'})": "{}",
+}
+
+
+def test_what_another_task_gives_is_parsed_if_it_is_an_object_or_a_list(serve: Any) -> None:
+    gives = {"gives": "def handle(req):\n    return eval(req)"}
     server = serve(SEES, processes=[[0], [1]], others=gives, inputs={1: None, 0: 1})
-    assert server.request().json["body"] == seen
+    assert {given: server.request(body=given).json["body"] for given in SEEN} == SEEN
 
 
 def test_a_body_that_its_template_refuses_fails_the_task_with_its_status(serve: Any) -> None:
@@ -96,28 +94,37 @@ def test_a_variable_sets_the_largest_body(most: str, status: int, serve: Any) ->
     assert server.request(body=body, Content_Type="application/json").status == status
 
 
-@pytest.mark.parametrize(
-    ("style", "source"),
-    [
+def of_all(
+    start: Any, wrap_image: Any, functions: list[tuple[str, str]], body: str, kind: str
+) -> Any:
+    """What functions, each a style and a source, answer to one request."""
+    names = [f"f{number}" for number in range(len(functions))]
+    image = wrap_image(
+        {
+            name: {"handler.js": f"module.exports = {source}"}
+            for name, (_, source) in zip(names, functions, strict=True)
+        },
+        styles={name: style for name, (style, _) in zip(names, functions, strict=True)},
+        entry={"output": [*range(len(names))]},
+    )
+    return start(image).request(body=body, Content_Type=kind).json
+
+
+def test_each_way_to_answer(start: Any, wrap_image: Any) -> None:
+    ways = [
         ("node", "async (event, context) => context.succeed({ ok: event.body })"),
         ("node", "async (event, context) => ({ ok: event.body })"),
         ("node", "(event, context, callback) => setTimeout(callback, 5, null, { ok: event.body })"),
         ("node-callback", "({ body }, context) => setTimeout(() => context.succeed({ ok: body }))"),
-    ],
-)
-def test_each_way_to_answer(style: str, source: str, serve: Any) -> None:
-    answer = serve(f"module.exports = {source}", style=style).request(
-        body="x", Content_Type="text/plain"
-    )
-    assert (answer.status, answer.json) == (200, {"ok": "x"})
+    ]
+    assert of_all(start, wrap_image, ways, "x", "text/plain") == [{"ok": "x"}] * 4
 
 
-@pytest.mark.parametrize(
-    "source", ["(text, callback) => callback(undefined, { ok: text })", "async ok => ({ ok })"]
-)
-def test_the_first_template_gives_a_text(source: str, serve: Any) -> None:
-    server = serve(f"module.exports = {source}", style="node-classic")
-    assert server.request(body='{"a": 1}').json == {"ok": '{"a": 1}'}
+def test_the_first_template_gives_a_text(start: Any, wrap_image: Any) -> None:
+    sources = "(text, callback) => callback(undefined, { ok: text })", "async ok => ({ ok })"
+    ways = [("node-classic", source) for source in sources]
+    found = of_all(start, wrap_image, ways, '{"a": 1}', "application/json")
+    assert found == [{"ok": '{"a": 1}'}] * 2
 
 
 def test_headers_and_large_bodies_are_answered_as_they_are(serve: Any) -> None:
@@ -215,16 +222,16 @@ def test_its_errors_are_told_by_name_message_and_place(place: str, serve: Any) -
         assert server.request(body="fine", Content_Type="text/plain").text == "ok"
 
 
-def test_to_the_client_a_failed_status_is_the_answer(serve: Any) -> None:
-    answer = serve(FAILS).request(body="fail", Content_Type="text/plain")
-    assert (answer.status, answer.text) == (409, "no stock")
-
-
-def test_secrets_are_taken_out_of_errors(serve: Any, tmp_path: Path) -> None:
+def test_to_the_client_a_failed_status_is_the_answer_and_errors_have_no_secrets(
+    serve: Any, tmp_path: Path
+) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "own").write_text("swordfish")
     given = {"OWN_SECRET": "swordfish", "secrets_dir": str(tmp_path / "secrets")}
-    told = serve(FAILS, settings=given).request(body="secret", Content_Type="text/plain")
+    server = serve(FAILS, settings=given)
+    answer = server.request(body="fail", Content_Type="text/plain")
+    assert (answer.status, answer.text) == (409, "no stock")
+    told = server.request(body="secret", Content_Type="text/plain")
     assert told.json["message"] == "Error: [secret] (handler.js:15)"
     assert "swordfish" not in told.text
 

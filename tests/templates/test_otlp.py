@@ -88,36 +88,8 @@ def test_grpc_is_refused_in_the_log(start: Any, wrap_image: Any) -> None:
     assert "no spans are sent to http://127.0.0.1:4317/v1/traces" in server.log.read_text()
 
 
-@pytest.mark.parametrize(
-    ("request_", "entry", "status", "error", "told"),
-    [
-        ({"body": "x" * 8_653_179}, ONE, 413, None, "too-large"),
-        (
-            {"body": "x", "X_Chiron_Timeout": "soon"},
-            ONE,
-            400,
-            None,
-            "bad-timeout",
-        ),
-        (
-            {"body": "x"},
-            ONE | {"fail": ("Odd", "as it is")},
-            500,
-            "workflow-failed: Odd: as it is",
-            "workflow-failed",
-        ),
-        ({"body": "sleep", "X_Chiron_Timeout": "0.3"}, ONE, 504, "timeout: one", "timeout"),
-    ],
-)
 def test_what_fails_is_an_error_unless_it_is_the_clients(
-    request_: dict[str, str],
-    entry: dict[str, Any],
-    status: int,
-    error: str | None,
-    told: str,
-    start: Any,
-    wrap_image: Any,
-    collector: Any,
+    start: Any, wrap_image: Any, collector: Any
 ) -> None:
     handler = """
         import time
@@ -127,14 +99,25 @@ def test_what_fails_is_an_error_unless_it_is_the_clients(
             return req
     """
     settings = {"WRAP_MEMORY_MIB": "112", "WRAP_REQUEST_BYTES": "1000", ENDPOINT: collector.url}
-    server = start(wrap_image({"one": handler}, entry=entry), **settings)
-    assert server.request(**request_).status == status
-    request, *tasks = collector.wait_for()
-    assert request.attributes["http.response.status_code"] == status
-    assert request.attributes["error.type"] == told
-    assert (request.error or "").startswith(error or "")
-    assert (request.error is None) == (error is None)
-    assert [bool(task.error) for task in tasks] == {504: [True], 500: [False]}.get(status, [])
+    server = start(wrap_image({"one": handler}, entry=ONE), **settings)
+    failing = ONE | {"fail": ("Odd", "as it is")}
+    fails = start(wrap_image({"one": ECHO}, entry=failing, name="test-fails"), **settings)
+    for wrap, asked, status, told, error, tasks in (
+        (server, {"body": "x" * 8_653_179}, 413, "too-large", None, []),
+        (server, {"X_Chiron_Timeout": "soon"}, 400, "bad-timeout", None, []),
+        (fails, {"body": "x"}, 500, "workflow-failed", "workflow-failed: Odd: as it is", [False]),
+        (server, {"body": "sleep", "X_Chiron_Timeout": "0.3"}, 504, "timeout", "timeout: one", [1]),
+    ):
+        collector.spans.clear()
+        answer = wrap.request(**asked)
+        assert (answer.status, answer.json["code"]) == (status, told)
+        request, *ran = collector.wait_for()
+        assert request.attributes["http.response.status_code"] == status
+        assert request.attributes["error.type"] == told
+        assert (request.error or "").startswith(error or "")
+        assert (request.error is None) == (error is None)
+        assert [bool(task.error) for task in ran] == tasks
+        assert told != "workflow-failed" or answer.json["message"] == "Odd: as it is"
 
 
 def test_attempts_of_a_workflow_that_decides_are_spans_each(

@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from tests.templates.network import gateways
 
 HOME, FAR, NEAR = "test-home", "test-far", "test-near"
 NAMES = (HOME, FAR, NEAR)
@@ -88,6 +91,7 @@ class Wraps:
         return self.servers[HOME].request(body=body, **headers)
 
     def hold(self, name: str) -> None:
+        (self.folder / f"began-{name}").unlink(missing_ok=True)
         (self.folder / f"hold-{name}").touch()
 
     def let_go(self, name: str) -> None:
@@ -104,6 +108,23 @@ def wraps(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> Wraps:
     return Wraps(wrap_image, start, gateway, folder)
 
 
+@pytest.fixture(scope="module")
+def whole(shared_image: Any, shared_start: Any, tmp_path_factory: Any) -> Iterator[Any]:
+    """Gives the wraps of a store and a way that all tests have of which nothing is lost."""
+    found = dict[tuple[str, str], Wraps]()
+    with ExitStack() as gateway_each:
+
+        def whole(place: Any, how: str) -> Wraps:
+            if (place.url, how) not in found:
+                gateway = gateway_each.enter_context(contextmanager(gateways)())
+                folder = tmp_path_factory.mktemp("wraps")
+                found[place.url, how] = Wraps(shared_image, shared_start, gateway, folder)
+                found[place.url, how].begin(*place, how)
+            return found[place.url, how]
+
+        yield whole
+
+
 Eventually = Callable[..., bool]
 BOTH_WAYS = pytest.mark.parametrize("how", ["directly", "through the gateway"])
 
@@ -111,9 +132,9 @@ BOTH_WAYS = pytest.mark.parametrize("how", ["directly", "through the gateway"])
 @pytest.mark.each_once
 @BOTH_WAYS
 def test_bytes_of_any_size_come_as_they_were_and_the_store_is_empty_then(
-    wraps: Wraps, store: Any, how: str, eventually: Eventually
+    whole: Any, store: Any, how: str, eventually: Eventually
 ) -> None:
-    wraps.begin(*store.place, how)
+    wraps = whole(store.place, how)
     for size in (0, 1, 70_000, 3_000_000):
         body = os.urandom(size)
         answer = wraps.ask(body)
@@ -125,9 +146,9 @@ def test_bytes_of_any_size_come_as_they_were_and_the_store_is_empty_then(
 @pytest.mark.each_once
 @BOTH_WAYS
 def test_after_many_executions_at_once_the_store_is_empty(
-    wraps: Wraps, store: Any, how: str, eventually: Eventually, in_background: Any
+    whole: Any, store: Any, how: str, eventually: Eventually, in_background: Any
 ) -> None:
-    wraps.begin(*store.place, how)
+    wraps = whole(store.place, how)
     bodies = [b"%d" % number for number in range(30)]
     answers = [in_background(wraps.ask, body) for body in bodies]
     assert [each.result().body for each in answers] == [body[::-1] for body in bodies]
@@ -137,9 +158,9 @@ def test_after_many_executions_at_once_the_store_is_empty(
 @pytest.mark.each_once
 @BOTH_WAYS
 def test_what_goes_to_another_wrap_is_in_the_store_once_meanwhile(
-    wraps: Wraps, store: Any, how: str, eventually: Eventually, in_background: Any
+    whole: Any, store: Any, how: str, eventually: Eventually, in_background: Any
 ) -> None:
-    wraps.begin(*store.place, how)
+    wraps = whole(store.place, how)
     wraps.hold("f2")
     answer = in_background(wraps.ask)
     assert eventually(lambda: wraps.has_begun("f2"))
@@ -155,9 +176,9 @@ def test_what_goes_to_another_wrap_is_in_the_store_once_meanwhile(
 @pytest.mark.each_once
 @BOTH_WAYS
 def test_a_failure_is_told_and_the_store_is_empty_then(
-    wraps: Wraps, store: Any, how: str, eventually: Eventually
+    whole: Any, store: Any, how: str, eventually: Eventually
 ) -> None:
-    wraps.begin(*store.place, how)
+    wraps = whole(store.place, how)
     answer = wraps.ask(b"fail")
     assert (answer.status, answer.json["code"]) == (500, "raised")
     assert eventually(lambda: store.names() == [])
@@ -258,18 +279,6 @@ def test_names_that_come_to_a_wrap_without_a_store_are_an_error() -> None:
     assert named.missing
     with pytest.raises(TaskError, match="no store"):
         store_path.get(None, [named], time.monotonic() + 1)
-
-
-@pytest.mark.parametrize(
-    ("url", "said"), [("ftp://host", "redis, rediss, s3"), ("s3://key@host/b", "chiron-store")]
-)
-def test_a_wrap_whose_store_is_none_does_not_begin(
-    wrap_image: Any, run_to_end: Any, url: str, said: str
-) -> None:
-    image = wrap_image({"f": HANDLER.format(folder="", name="f")}, entry={"output": 0})
-    status, log = run_to_end(image, chiron_store=url)
-    assert status == 1
-    assert said in log
 
 
 def test_messages_have_names_in_the_place_of_what_a_store_has() -> None:

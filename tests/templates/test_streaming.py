@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import psutil
@@ -48,7 +49,7 @@ CHECKED_READER = """
     import pathlib
     from chiron_io import open_input
 
-    def handle(event, context):
+    def handle(req):
         with open_input("writer") as stream:
             first = stream.read(6)
             pathlib.Path(PATH).touch()
@@ -80,14 +81,47 @@ def serve(start: Any, wrap_image: Any) -> Any:
     return serve
 
 
+#: Is the handler in a file.
+IS_IN = """
+    from pathlib import Path
+    from chiron_io import open_input, open_output
+
+    def handle(req):
+        names = {{}}
+        exec(Path({file!r}).read_text(), names)
+        return names["handle"](req)
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(shared_start: Any, shared_image: Any, tmp_path_factory: Any) -> Any:
+    """Has the writer and the reader of a layout be these: its server, which others have too."""
+    servers = dict[tuple[str, str], Any]()
+    folder = tmp_path_factory.mktemp("handlers")
+
+    def shared(writer: str, reader: str, layout: str, mechanism: str = "fork") -> Any:
+        for name, source in (("writer", writer), ("reader", reader)):
+            (folder / name).write_text(dedent(source))
+        if (layout, mechanism) not in servers:
+            handlers = {
+                name: IS_IN.format(file=str(folder / name)) for name in ("writer", "reader")
+            }
+            fields = declared([READER], attempts=1)
+            image = shared_image(handlers, LAYOUTS[layout], mechanism=mechanism, **fields)
+            servers[layout, mechanism] = shared_start(image)
+        return servers[layout, mechanism]
+
+    return shared
+
+
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @in_each_layout
 def test_it_is_read_while_it_is_written(
-    mechanism: str, layout: str, serve: Any, tmp_path: Path, eventually: Callable[..., bool]
+    mechanism: str, layout: str, shared: Any, tmp_path: Path, eventually: Callable[..., bool]
 ) -> None:
     seen = tmp_path / "seen"
     reader = CHECKED_READER.replace("PATH", repr(str(seen)))
-    server = serve(CHECKED_WRITER, reader, LAYOUTS[layout], mechanism, styles={"reader": "http"})
+    server = shared(CHECKED_WRITER, reader, layout, mechanism)
     descriptors = []
     for _ in range(20):
         answer = server.request(body=str(seen))
@@ -98,8 +132,8 @@ def test_it_is_read_while_it_is_written(
 
 
 @in_each_layout
-def test_a_large_one_takes_no_more_memory_than_its_buffers(layout: str, serve: Any) -> None:
-    server = serve(LARGE_WRITER, LARGE_READER, LAYOUTS[layout], "pool")
+def test_a_large_one_takes_no_more_memory_than_its_buffers(layout: str, shared: Any) -> None:
+    server = shared(LARGE_WRITER, LARGE_READER, layout, "pool")
     assert server.request(body="4").text == of(4)
     processes = [psutil.Process(server.process.pid), *server.family()]
     before = {each.pid: each.memory_full_info().uss for each in processes}
@@ -110,7 +144,7 @@ def test_a_large_one_takes_no_more_memory_than_its_buffers(layout: str, serve: A
 
 @in_each_layout
 @pytest.mark.parametrize("body", ["raise KeyError('no luck')", "import os; os._exit(3)"])
-def test_a_writer_that_fails_fails_its_reader_at_once(layout: str, body: str, serve: Any) -> None:
+def test_a_writer_that_fails_fails_its_reader_at_once(layout: str, body: str, shared: Any) -> None:
     """And its error is the answer, whichever is known first."""
     writer = f"""
         from chiron_io import open_output
@@ -123,7 +157,7 @@ def test_a_writer_that_fails_fails_its_reader_at_once(layout: str, body: str, se
     """
     if "_exit" in body and layout == "threads":
         pytest.skip("what ends the server ends all of it")
-    server = serve(writer, LARGE_READER, LAYOUTS[layout], attempts=1)
+    server = shared(writer, LARGE_READER, layout)
     answer = server.request(body="1")
     assert answer.status == 500
     assert answer.json["function"] == ("writer" if "raise" in body else answer.json["function"])
@@ -140,7 +174,7 @@ def has_computed(process: psutil.Process) -> bool:
 
 @in_each_layout
 def test_a_reader_that_fails_ends_its_writer_at_once(
-    layout: str, serve: Any, eventually: Callable[..., bool]
+    layout: str, shared: Any, eventually: Callable[..., bool]
 ) -> None:
     reader = """
         from chiron_io import open_input
@@ -149,7 +183,7 @@ def test_a_reader_that_fails_ends_its_writer_at_once(
             open_input().read(10)
             raise KeyError("no luck")
     """
-    server = serve(LARGE_WRITER, reader, LAYOUTS[layout])
+    server = shared(LARGE_WRITER, reader, layout)
     before = server.threads()
     answer = server.request(body="100000")
     assert (answer.status, answer.json["code"], answer.json["function"]) == (
@@ -163,7 +197,7 @@ def test_a_reader_that_fails_ends_its_writer_at_once(
 
 
 @in_each_layout
-def test_what_is_not_read_to_its_end_holds_nobody_up(layout: str, serve: Any) -> None:
+def test_what_is_not_read_to_its_end_holds_nobody_up(layout: str, shared: Any) -> None:
     for number, body in enumerate(("return open_input().read(3)", "return 'none'")):
         reader = f"""
             from chiron_io import open_input
@@ -171,8 +205,7 @@ def test_what_is_not_read_to_its_end_holds_nobody_up(layout: str, serve: Any) ->
             def handle(req):
                 {body}
         """
-        name = f"test-wrap{number}"
-        server = serve(LARGE_WRITER, reader, LAYOUTS[layout], name=name)
+        server = shared(LARGE_WRITER, reader, layout)
         assert server.request(body="8").text == ("\0\0\0", "none")[number]
 
 

@@ -16,7 +16,6 @@ import pytest
 #: gateway or directly.
 PLACES = ("thread", "fork", "pool", "gateway", "direct")
 every_place = pytest.mark.parametrize("place", PLACES)
-OTHER = "test-wrap2"
 KEY = "trace-key-of-the-tests"
 
 EVENT = """
@@ -30,6 +29,7 @@ EVENT = """
             "query": event.query.to_dict(flat=False),
             "headers": dict(event.headers),
             "body": event.body.decode(errors="replace"),
+            "host": context.hostname,
         }
         return {"statusCode": 200, "body": json.dumps(said)}
 """
@@ -82,28 +82,96 @@ ANSWERS = """
 """
 
 
-@pytest.fixture
-def serve(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> Callable[..., Any]:
-    """Starts wraps whose one task runs a handler at a place: the entry's server."""
+STREAMS = """
+    import time
+    from pathlib import Path
 
-    def serve(place: str, handler: str, style: str = "flask", **declared: Any) -> Any:
-        handlers, styles = {"f": handler}, {"f": style}
+    from flask import Response, request, stream_with_context
+
+    def wait_for(name):
+        while not Path(name).exists():
+            time.sleep(0.01)
+
+    def pieces(req):
+        yield "begin\\n"
+        wait_for("go-on")
+        if req == "fails":
+            raise ValueError("in the middle")
+        if req == "dies":
+            import os
+            os.kill(os.getpid(), 9)
+        yield "end\\n"
+
+    def handle(req):
+        if req == "yields":
+            return pieces(req)
+        if req == "fails-first":
+            def none():
+                raise ValueError("before all")
+                yield ""
+            return Response(none())
+        if req == "many":
+            return Response(("x" * 1000 for _ in range(20_000)), 201)
+        if req == "context":
+            return Response(stream_with_context(request.path for _ in "ab"))
+        return Response(pieces(req), 203, {"X-A": "1"}, mimetype="text/event-stream")
+"""
+#: One function that does all that, as the path says.
+FLASK = {
+    "asks.py": REQUEST,
+    "answers.py": ANSWERS,
+    "streams.py": STREAMS,
+    "handler.py": """
+        import answers, asks, streams
+        from flask import request
+
+        def handle(req):
+            module = {"/answers": answers, "/streams": streams}.get(request.path, asks)
+            return module.handle(req)
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def serve(
+    shared_start: Any, shared_image: Any, shared_gateway: Any, tmp_path_factory: Any
+) -> Callable[..., Any]:
+    """Starts wraps whose one task runs a handler at a place, once: the entry's server.
+
+    Its answers wait for the file `go_on`.
+    """
+    secrets = tmp_path_factory.mktemp("secrets")
+    (secrets / "chiron-direct").write_text("a secret of the tests")
+    servers = dict[tuple[str, str], Any]()
+
+    def serve(place: str, style: str = "flask") -> Any:
+        if (place, style) not in servers:
+            servers[place, style] = begin(place, style)
+        server = servers[place, style]
+        server.go_on.unlink(missing_ok=True)
+        return server
+
+    def begin(place: str, style: str) -> Any:
+        handlers, styles = {"f": FLASK if style == "flask" else EVENT}, {"f": style}
+        settings = {"chiron_trace_key": KEY, "HOSTNAME": "here"}
         if place in ("thread", "fork", "pool"):
             further = {} if place == "thread" else {"processes": [[], [0]], "mechanism": place}
             entry = {"output": 0, "styles": [style]}
-            image = wrap_image(handlers, styles=styles, entry=entry, **further, **declared)
-            return start(image, chiron_trace_key=KEY)
-        settings = {"gateway_url": gateway.url, "chiron_trace_key": KEY}
-        if place == "direct":
-            (tmp_path / "secrets").mkdir()
-            (tmp_path / "secrets" / "chiron-direct").write_text("a secret of the tests")
-            settings["secrets_dir"] = str(tmp_path / "secrets")
-        more = {"inputs": {0: None}, "answers": 0, **declared}
-        far = wrap_image(handlers, name=OTHER, styles=styles, remotes={"test-wrap1": {}}, **more)
-        entry = {"output": 0, "styles": [style], "remotes": {OTHER: {0: "f"}}}
-        near = wrap_image({}, [[]], tasks={}, entry=entry, **declared)
-        gateway.ports[OTHER] = start(far, **settings).port
-        return start(near, **settings)
+            image = shared_image(handlers, styles=styles, entry=entry, **further)
+            server = shared_start(image, **settings)
+        else:
+            settings["gateway_url"] = shared_gateway.url
+            if place == "direct":
+                settings["secrets_dir"] = str(secrets)
+            names = f"test-near-{style}-{place}", f"test-far-{style}-{place}"
+            others = {"inputs": {0: None}, "answers": 0, "remotes": {names[0]: {}}}
+            image = shared_image(handlers, name=names[1], styles=styles, **others)
+            entry = {"output": 0, "styles": [style], "remotes": {names[1]: {0: "f"}}}
+            near = shared_image({}, [[]], name=names[0], tasks={}, entry=entry)
+            shared_gateway.ports[names[1]] = shared_start(image, **settings).port
+            server = shared_start(near, **settings)
+        server.go_on = directory_of(image) / "go-on"
+        return server
 
     return serve
 
@@ -111,7 +179,7 @@ def serve(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> Callable
 @every_place
 def test_an_event_has_the_callers_method_path_query_and_headers(place: str, serve: Any) -> None:
     """But those that waitress takes away from who is no trusted proxy: on the template too."""
-    server = serve(place, EVENT, "http")
+    server = serve(place, "http")
     headers = {
         "X-Api-Key": "k",
         "Authorization": "Bearer t",
@@ -129,7 +197,7 @@ def test_an_event_has_the_callers_method_path_query_and_headers(place: str, serv
         said = answer.json
         assert (answer.status, said["method"], said["path"]) == (200, method, "/orders/7 x")
         assert said["query"] == {"a": ["1", "3"], "b": ["2"]}
-        assert said["body"] == body
+        assert (said["body"], said["host"]) == (body, "here")
         assert {name: said["headers"].get(name) for name in headers} == {
             **headers,
             "X-Forwarded-For": None,
@@ -143,7 +211,7 @@ def test_an_event_has_the_callers_method_path_query_and_headers(place: str, serv
 
 @every_place
 def test_flasks_request_is_the_callers(place: str, serve: Any) -> None:
-    server = serve(place, REQUEST)
+    server = serve(place)
     answer = server.request("GET", "/a/b?x=1&x=2", Cookie="a=1; b=2", X_Api_Key="k")
     said = answer.json
     assert (said["method"], said["path"], said["body"]) == ("GET", "/a/b", "")
@@ -152,7 +220,7 @@ def test_flasks_request_is_the_callers(place: str, serve: Any) -> None:
 
 
 def test_methods_are_those_that_the_template_serves(serve: Any) -> None:
-    server = serve("thread", REQUEST)
+    server = serve("thread")
     assert server.request("PUT").status == 405
     options = server.request("OPTIONS", "/orders")
     allowed = set(options.headers["Allow"].split(", "))
@@ -161,11 +229,11 @@ def test_methods_are_those_that_the_template_serves(serve: Any) -> None:
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64])
 def test_a_host_that_is_none_is_refused_as_by_the_template(host: str, serve: Any) -> None:
-    assert serve("thread", REQUEST).request(Host=host).status == 400
+    assert serve("thread").request(Host=host).status == 400
 
 
 def test_a_head_request_is_answered_without_body(serve: Any) -> None:
-    answer = serve("fork", REQUEST).request("HEAD", "/x")
+    answer = serve("fork").request("HEAD", "/x")
     assert (answer.status, answer.body) == (200, b"")
     assert int(answer.headers["Content-Length"]) > 0
 
@@ -190,7 +258,7 @@ def raw(server: Any, body: str) -> tuple[int, str, list[tuple[str, str]], bytes]
     """Status, reason, headers and body."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
-        connection.request("POST", "/", body)
+        connection.request("POST", "/answers", body)
         response = connection.getresponse()
         return response.status, response.reason, response.getheaders(), response.read()
     finally:
@@ -199,7 +267,7 @@ def raw(server: Any, body: str) -> tuple[int, str, list[tuple[str, str]], bytes]
 
 @every_place
 def test_the_last_tasks_answer_is_the_clients(place: str, serve: Any) -> None:
-    server = serve(place, ANSWERS)
+    server = serve(place)
 
     def ask(body: str) -> tuple[int, str, dict[str, str], bytes]:
         status, reason, headers, content = raw(server, body)
@@ -229,8 +297,10 @@ def test_the_last_tasks_answer_is_the_clients(place: str, serve: Any) -> None:
     assert headers["Content-Type"] == "text/html; charset=utf-8"
 
 
-def test_an_answer_of_failure_is_no_failure_of_the_wrap(serve: Any, eventually: Any) -> None:
-    server = serve("fork", ANSWERS)
+def test_an_answer_of_failure_is_no_failure_of_the_wrap(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    server = start(wrap_image({"f": ANSWERS}, [[], [0]], entry={"output": 0}))
     assert server.request(body="missing").status == 404
     counted = 'http_requests_total{code="404",method="post"} 1'
     assert eventually(lambda: counted in server.request("GET", "/metrics").text)
@@ -313,48 +383,12 @@ def test_a_state_machine_answers_as_its_last_task_where_nothing_changes_that(
     assert (answer.status, answer.json["code"]) == (500, "status")
 
 
-STREAMS = """
-    import time
-    from pathlib import Path
-
-    from flask import Response, request, stream_with_context
-
-    def wait_for(name):
-        while not Path(name).exists():
-            time.sleep(0.01)
-
-    def pieces(req):
-        yield "begin\\n"
-        wait_for("go-on")
-        if req == "fails":
-            raise ValueError("in the middle")
-        if req == "dies":
-            import os
-            os.kill(os.getpid(), 9)
-        yield "end\\n"
-
-    def handle(req):
-        if req == "yields":
-            return pieces(req)
-        if req == "fails-first":
-            def none():
-                raise ValueError("before all")
-                yield ""
-            return Response(none())
-        if req == "many":
-            return Response(("x" * 1000 for _ in range(20_000)), 201)
-        if req == "context":
-            return Response(stream_with_context(request.path for _ in "ab"))
-        return Response(pieces(req), 203, {"X-A": "1"}, mimetype="text/event-stream")
-"""
-
-
 class Streaming:
     """A request to a wrap, whose answer is read as it comes."""
 
     def __init__(self, server: Any, body: str, method: str = "POST") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        self._connection.request(method, "/", body)
+        self._connection.request(method, "/streams", body)
         self.response = self._connection.getresponse()
 
     def __enter__(self) -> http.client.HTTPResponse:
@@ -373,22 +407,9 @@ def directory_of(image: Path) -> Path:
     return image / "function" / "functions" / "f"
 
 
-@pytest.fixture
-def streams(serve: Any, tmp_path: Path) -> Callable[[str], Any]:
-    """Starts wraps whose one task streams at a place; what it waits for is the file `go_on`."""
-
-    def streams(place: str) -> Any:
-        server = serve(place, STREAMS)
-        name = OTHER if place in ("direct", "gateway") else "test-wrap1"
-        server.go_on = directory_of(tmp_path / name) / "go-on"
-        return server
-
-    return streams
-
-
 @pytest.mark.parametrize("place", STREAMING)
-def test_what_the_last_task_streams_comes_piece_by_piece(place: str, streams: Any) -> None:
-    server = streams(place)
+def test_what_the_last_task_streams_comes_piece_by_piece(place: str, serve: Any) -> None:
+    server = serve(place)
     with Streaming(server, "anything") as answer:
         assert (answer.status, answer.getheader("X-A")) == (203, "1")
         assert answer.getheader("Content-Type") == "text/event-stream; charset=utf-8"
@@ -402,12 +423,12 @@ def test_what_the_last_task_streams_comes_piece_by_piece(place: str, streams: An
     with Streaming(server, "many") as answer:
         assert (answer.status, len(answer.read())) == (201, 20_000_000)
     with Streaming(server, "context") as answer:
-        assert (answer.status, answer.read()) == (200, b"//")
+        assert (answer.status, answer.read()) == (200, b"/streams/streams")
 
 
 @pytest.mark.parametrize("place", STREAMING)
-def test_a_stream_that_fails_cuts_the_connection(place: str, streams: Any) -> None:
-    server = streams(place)
+def test_a_stream_that_fails_cuts_the_connection(place: str, serve: Any) -> None:
+    server = serve(place)
     with Streaming(server, "fails") as answer:
         assert (answer.status, answer.readline()) == (203, b"begin\n")
         server.go_on.touch()
@@ -415,7 +436,7 @@ def test_a_stream_that_fails_cuts_the_connection(place: str, streams: Any) -> No
             answer.read()
     with Streaming(server, "fails-first") as answer:
         assert (answer.status, json.loads(answer.read())["code"]) == (500, "raised")
-    assert server.request(body="yields").text == "begin\nend\n"  # and others go on
+    assert server.request(path="/streams", body="yields").text == "begin\nend\n"  # and others go on
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
@@ -433,19 +454,19 @@ def test_a_task_that_has_begun_to_answer_does_not_begin_again(
 
 
 @pytest.mark.parametrize("place", ["thread", "fork"])
-def test_a_task_ends_whose_client_has_gone(place: str, streams: Any, eventually: Any) -> None:
-    server = streams(place)
+def test_a_task_ends_whose_client_has_gone(place: str, serve: Any, eventually: Any) -> None:
+    server = serve(place)
     with Streaming(server, "anything") as answer:
         assert answer.readline() == b"begin\n"
     server.go_on.touch()
     assert eventually(lambda: "chiron_requests_in_hand 0" in server.request("GET", "/metrics").text)
-    assert server.request(body="yields").text == "begin\nend\n"
+    assert server.request(path="/streams", body="yields").text == "begin\nend\n"
 
 
-def test_a_traced_stream_and_one_without_body_come_whole(streams: Any) -> None:
-    server = streams("fork")
+def test_a_traced_stream_and_one_without_body_come_whole(serve: Any) -> None:
+    server = serve("fork")
     server.go_on.touch()
-    traced = server.request(body="anything", X_Chiron_Trace=KEY).json
+    traced = server.request(path="/streams", body="anything", X_Chiron_Trace=KEY).json
     assert traced["output"] == "begin\nend\n"
     with Streaming(server, "anything", "HEAD") as answer:
         assert (answer.status, answer.read()) == (203, b"")

@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 import pytest
+from wrap.config.settings import Settings
 
-ECHO = "def handle(req):\n    return req\n"
 PID = "import os\ndef handle(req):\n    return str(os.getpid())\n"
 #: Sleeps for as many seconds as it is told, after it has left a file that says so.
 SLEEP = """
@@ -30,7 +30,7 @@ PLACES = {"main": [[0]], "further": [[], [0]]}
 @pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_function_has_its_own_limit_within_the_requests(
+def test_a_function_has_its_own_limit_and_a_request_may_ask_for_less(
     place: str, mechanism: str, start: Any, wrap_image: Any
 ) -> None:
     limits = {"timeouts_s": {"one": 1.0}, "timeout_s": 20.0}
@@ -39,6 +39,9 @@ def test_a_function_has_its_own_limit_within_the_requests(
     answer = server.request(body="3")
     assert (answer.status, answer.json["code"], answer.json["function"]) == (504, "timeout", "one")
     assert server.request(body="0.01").text == "slept"
+    answer = server.request(body="3", X_Chiron_Timeout="0.2")
+    assert (answer.status, answer.json["code"]) == (504, "timeout")
+    assert server.request(body="0", X_Chiron_Timeout="soon").json["code"] == "bad-timeout"
 
 
 def test_only_the_function_that_is_late_is_blamed(start: Any, wrap_image: Any) -> None:
@@ -46,14 +49,6 @@ def test_only_the_function_that_is_late_is_blamed(start: Any, wrap_image: Any) -
     limits = {"timeouts_s": {"other": 0.2}, "timeout_s": 20.0}
     server = start(wrap_image(handlers, [[0, 1]], entry=TWO, **limits))
     assert server.request(body="1").json["message"] == "other did not answer in time"
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_request_may_ask_for_less_time(place: str, start: Any, wrap_image: Any) -> None:
-    server = start(wrap_image({"one": SLEEP}, PLACES[place], entry=ONE, timeout_s=20.0))
-    answer = server.request(body="3", X_Chiron_Timeout="0.2")
-    assert (answer.status, answer.json["code"]) == (504, "timeout")
-    assert server.request(body="0", X_Chiron_Timeout="soon").json["code"] == "bad-timeout"
 
 
 def test_the_time_in_the_queue_counts(
@@ -121,21 +116,15 @@ def test_a_wrap_keeps_to_its_cores_within_those_that_its_sandbox_has(
 
 
 @pytest.mark.parametrize(
-    "variable", ["WRAP_CPUS", "WRAP_MEMORY_MIB", "WAITRESS_THREADS", "pool_requests"]
+    ("variable", "text"),
+    [
+        *((name, "many") for name in ("WRAP_CPUS", "WRAP_MEMORY_MIB", "WAITRESS_THREADS")),
+        *(("WRAP_SLO_MS", text) for text in ("soon", "0", "-1", "inf", "nan")),
+    ],
 )
-def test_a_setting_that_is_no_number_is_named(
-    variable: str, run_to_end: Any, wrap_image: Any
-) -> None:
-    image = wrap_image({"one": ECHO}, mechanism="pool", entry=ONE)
-    status, said = run_to_end(image, **{variable: "many"})
-    assert status == 1
-    assert f"{variable} is 'many'" in said
-
-
-def test_a_mechanism_that_there_is_not_is_named(run_to_end: Any, wrap_image: Any) -> None:
-    status, said = run_to_end(wrap_image({"one": ECHO}, mechanism="magic", entry=ONE))
-    assert status == 1
-    assert "mechanism 'magic' is none of fork, pool" in said
+def test_a_setting_that_is_no_number_above_0_is_named(variable: str, text: str) -> None:
+    with pytest.raises(ValueError, match=f"{variable} is '{text}'"):
+        Settings.read({variable: text})
 
 
 def test_what_has_connected_before_sigterm_is_answered(
@@ -180,11 +169,3 @@ def test_a_time_of_any_length_that_a_caller_or_a_function_sets_is_no_longer_than
     assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
     assert eventually(lambda: len(server.family()) <= before)
     assert server.terminate() == 0
-
-
-def test_a_wrap_whose_requests_may_last_longer_than_a_socket_waits_is_refused(
-    run_to_end: Any, wrap_image: Any
-) -> None:
-    status, said = run_to_end(wrap_image({"one": ECHO}, entry=ONE, timeout_s=1e300))
-    assert status == 1
-    assert "timeout_s is 1e+300, but may be 1814400 at most" in said

@@ -129,19 +129,14 @@ def test_what_a_function_writes_beside_itself_it_finds_again(start: Any, wrap_im
     assert [server.request(body=body).json for body in "ab"] == [["a", "a"], ["ab", "ab"]]
 
 
-def test_a_module_of_a_function_hides_nothing_of_the_standard_library(
+def test_a_module_of_a_function_hides_no_other_and_a_folder_of_data_no_package(
     start: Any, wrap_image: Any
 ) -> None:
-    files = {
+    standard = {
         "handler.py": "import json\ndef handle(req): return json.dumps([req])\n",
         "json.py": "raise ImportError('not this one')\n",
     }
-    entry = {"output": 0}
-    assert start(wrap_image({"one": files}, entry=entry)).request(body="x").json == ["x"]
-
-
-def test_a_module_of_a_function_hides_no_installed_one(start: Any, wrap_image: Any) -> None:
-    files = {
+    installed = {
         "handler.py": """
             import flask
             from function import flask as own
@@ -151,17 +146,13 @@ def test_a_module_of_a_function_hides_no_installed_one(start: Any, wrap_image: A
         """,
         "flask.py": "NAME = 'own'\n",
     }
-    server = start(wrap_image({"one": files}, entry={"output": 0}))
-    assert server.request().text == "Flaskown"
-
-
-def test_a_folder_of_data_hides_no_package(start: Any, wrap_image: Any) -> None:
-    files = {
+    data = {
         "handler.py": "import flask\ndef handle(req): return flask.Flask.__name__\n",
         "flask/data.txt": "",
     }
-    entry = {"output": 0}
-    assert start(wrap_image({"one": files}, entry=entry)).request().text == "Flask"
+    handlers = {"one": standard, "two": installed, "three": data}
+    server = start(wrap_image(handlers, entry={"output": [0, 1, 2]}))
+    assert server.request(body="x").json == [["x"], "Flaskown", "Flask"]
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])

@@ -79,17 +79,20 @@ CPU_PROBED = {"X_Chiron_Trace": f"{KEY} cpu-speed"}
 Ask = Callable[..., Any]
 
 
-@pytest.fixture
-def serve(start: Any, wrap_image: Any) -> Callable[..., Ask]:
-    """Serves one function in a process of the wrap; asks it with headers."""
+@pytest.fixture(scope="module")
+def serve(shared_start: Any, shared_image: Any) -> Callable[..., Ask]:
+    """Serves one function in a process of the wrap, once; asks it with headers."""
+    servers = dict[tuple[str, int], Any]()
 
     def serve(code: str, processes: list[list[int]]) -> Ask:
-        entry = {"output": 7}
-        image = wrap_image({"one": code}, processes, tasks={7: "one"}, entry=entry)
-        server = start(image, chiron_trace_key=KEY)
+        which = code, len(processes)
+        if which not in servers:
+            entry = {"output": 7}
+            image = shared_image({"one": code}, processes, tasks={7: "one"}, entry=entry)
+            servers[which] = shared_start(image, chiron_trace_key=KEY)
 
         def ask(body: str, **headers: str) -> Any:
-            return server.request(body=body, **headers)
+            return servers[which].request(body=body, **headers)
 
         return ask
 
@@ -149,6 +152,8 @@ def test_the_switch_interval_is_long_only_while_probed(serve: Callable[..., Ask]
     assert ask("").text == "0.005"
     assert ask("", **PROBED).json["output"] == "1.0"
     assert ask("").text == "0.005"
+    (row,) = ask("", **TRACED).json["timeline"]["spans"]
+    assert "ticks" not in row
 
 
 def test_it_ends_when_the_handler_fails(serve: Callable[..., Ask]) -> None:
@@ -162,12 +167,6 @@ def test_it_ends_when_the_handler_fails(serve: Callable[..., Ask]) -> None:
     assert ask("fail", **PROBED).status == 500
     assert ask("").text == "0.005 []"
     assert "probe" in ask("", **PROBED).json["output"]
-
-
-def test_a_traced_request_is_not_probed_unless_it_asks(serve: Callable[..., Ask]) -> None:
-    ask = serve(SWITCH_INTERVAL, [[7]])
-    (row,) = ask("", **TRACED).json["timeline"]["spans"]
-    assert "ticks" not in row
 
 
 @pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])

@@ -23,14 +23,21 @@ def handle(req):
 """
 
 
+@pytest.fixture(scope="module")
+def both(shared_start: Any, shared_image: Any, shared_gateway: Any) -> tuple[Any, Any]:
+    image = shared_image({"one": NEW}, entry=ONE, name="test-wrap1-b")
+    new = shared_start(image, chiron_trace_key=KEY)
+    shared_gateway.ports["test-wrap1-b"] = new.port
+    image = shared_image({"one": OLD}, entry=ONE)
+    settings = {"chiron_trace_key": KEY, "gateway_url": shared_gateway.url, "WAITRESS_THREADS": "1"}
+    return shared_start(image, **settings), new
+
+
 @pytest.fixture
-def servers(start: Any, wrap_image: Any, gateway: Any) -> tuple[Any, Any]:
+def servers(both: tuple[Any, Any]) -> tuple[Any, Any]:
     """An entry, and another one that the gateway knows as ``test-wrap1-b``."""
-    new = start(wrap_image({"one": NEW}, entry=ONE, name="test-wrap1-b"), chiron_trace_key=KEY)
-    gateway.ports["test-wrap1-b"] = new.port
-    image = wrap_image({"one": OLD}, entry=ONE)
-    settings = {"chiron_trace_key": KEY, "gateway_url": gateway.url, "WAITRESS_THREADS": "1"}
-    return start(image, **settings), new
+    assert hand(both[0], "") == 204
+    return both
 
 
 def hand(server: Any, target: str, key: str = KEY) -> int:
@@ -107,7 +114,7 @@ def test_a_timeline_comes_from_the_one_that_answers(servers: Any) -> None:
     assert {row["wrap"] for row in traced["timeline"]["spans"]} == {"test-wrap1-b"}
 
 
-def test_one_that_is_gone_is_named(servers: Any, gateway: Any) -> None:
+def test_one_that_is_gone_is_named(servers: Any) -> None:
     called, _ = servers
     assert hand(called, "test-wrap1-c") == 204
     answer = called.request(body="x")
@@ -126,11 +133,12 @@ def test_strangers_and_what_is_no_name_change_nothing(servers: Any) -> None:
 
 
 def test_it_is_kept_when_the_program_begins_anew_and_known_from_the_start(
-    start: Any, wrap_image: Any, servers: Any, gateway: Any, eventually: Any
+    start: Any, wrap_image: Any, servers: Any, shared_gateway: Any, eventually: Any
 ) -> None:
     stuck = "import os\nPIPE = os.pipe()\n\ndef handle(req):\n    os.read(PIPE[0], 1)\n"
     image = wrap_image({"one": stuck}, entry=ONE, name="test-wrap1-a")
-    settings = {"chiron_trace_key": KEY, "gateway_url": gateway.url, "WAITRESS_THREADS": "64"}
+    url = shared_gateway.url
+    settings = {"chiron_trace_key": KEY, "gateway_url": url, "WAITRESS_THREADS": "64"}
     called = start(image, **settings)
     threads = [
         threading.Thread(target=called.request, kwargs={"body": "x", "X_Chiron_Timeout": "0.3"})
