@@ -139,7 +139,8 @@ def _reach(
             _reach(holds[name], f"{label}.{name}", names_left - 1, names, found, seen)
         for name, used, is_set in _used(value, names, holds):
             content = dict(_holds(used))
-            found.setdefault(f"{label}.{name}", (used, content if is_set else _Used(content)))
+            is_cache = not (is_set and isinstance(used, dict | type))
+            found.setdefault(f"{label}.{name}", (used, _Used(content) if is_cache else content))
 
 
 def _used(
