@@ -144,13 +144,20 @@ class Gateway:
         """Store `value` as the secret `name`; without a value, create a missing one at random."""
         within = {"namespace": namespace} if namespace else {}
         path, what = "/system/secrets", f"secret {name}"
-        known = self._parsed(
-            list[SecretName], self._system("GET", path, what=what, params=within).content
-        )
-        there = any(secret.name == name for secret in known)
+
+        def is_there() -> bool:
+            found = self._system("GET", path, what=what, params=within).content
+            return any(each.name == name for each in self._parsed(list[SecretName], found))
+
+        there = is_there()
         if value or not there:
             body = {"name": name, "value": value or secrets.token_hex(32), **within}
-            self._system("PUT" if there else "POST", path, what=what, json=body)
+            try:
+                self._system("PUT" if there else "POST", path, what=what, json=body)
+            except ChironError:
+                if there or not is_there():
+                    raise
+                self.ensure_secret(name, namespace, value)  # another deployment has created it
 
     def invoke(
         self,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.stack import PACKAGES, StackFunction
-from chiron.openfaas.variables_read import read_of
+from chiron.openfaas.variables_read import packages_of, read_of
 from chiron.workflow.units import go_duration_s
 
 #: The annotations by which OpenFaaS's connectors find the functions to call.
@@ -112,9 +112,13 @@ def with_unset(
 ) -> dict[str, dict[str, str]]:
     """Return each function's `variables`, and others that its code in `places` reads as empty."""
     whole = set(chain.from_iterable(variables.values()))
+    packages = dict[str, set[str]]()
+    for name, own in variables.items():
+        for each, imported in packages_of(own, places[name]).items():
+            packages.setdefault(each, set()).update(imported)
     found = {}
     for name, own in variables.items():
-        read = read_of(whole - own.keys(), places[name])
+        read = read_of(whole - own.keys(), places[name], packages)
         found[name] = {**own, **dict.fromkeys(sorted(read), "")}
     return found
 
@@ -214,6 +218,9 @@ def left_out(name: str, function: StackFunction, variables: Mapping[str, str]) -
     for key in sorted(_OWN_VALUES & variables.keys()):
         why = "is left out: a wrap has its own value, from its plan and its functions' exec_timeout"
         yield line(f"environment.{key}", why)
+    limit = variables.get("exec_timeout", "")
+    if go_duration_s(limit) is None and not re.fullmatch(r"(0(ms|us|h|m|s)?)?", limit):
+        yield line("environment.exec_timeout", f"is {limit!a} and left out: write 90s, or 1m30s")
     if most := variables.get("max_inflight"):
         why = "is left out: a wrap limits requests, so that the function may run more often at once"
         yield line(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 _CODE = frozenset({".java", ".js", ".py", ".sh"})
 _READS = re.compile(r"environ|getenv|process\.env")
@@ -25,20 +27,43 @@ _ALL = re.compile(
 )
 #: Variables that affect the C library, the interpreter or any HTTP client.
 _OF_ANY = re.compile(
-    r"TZ|LANG|LANGUAGE|LC_\w+|HOME|PATH|TMPDIR|TEMP|TMP|(ALL|FTP|HTTPS?|NO)_PROXY"
+    r"TZ|LANG|LANGUAGE|LC_\w+|HOME|PATH|TMPDIR|TEMP|TMP|HOSTNAME|(ALL|FTP|HTTPS?|NO)_PROXY"
     r"|SSL_CERT_(FILE|DIR)|(CURL|REQUESTS)_CA_BUNDLE|OPENSSL_CONF|LD_(LIBRARY_PATH|PRELOAD)"
     r"|PYTHON(DEVMODE|HASHSEED|INTMAXSTRDIGITS|IOENCODING|OPTIMIZE|PATH|UTF8|WARNINGS)",
     re.IGNORECASE,
 )
-_IMPORTED = re.compile(r"""^\s*(?:import|from)\s+(\w+)|\brequire\(\s*["'](\w+)""", re.MULTILINE)
-#: Prefixes of variables that differ from the package's name, and the package.
-_PACKAGES = {"aws": "boto"}
+_IMPORTED = re.compile(
+    r"""^\s*from\s+(\w+)|^\s*import\s+([^#;\n]+)|\brequire\(\s*["'](\w+)""", re.MULTILINE
+)
+#: Variables without the name of a package, and the packages that read them.
+_PACKAGES = {
+    r"AWS_\w+|BOTO_\w+": r"\w*boto\w*|aws\w+|s3\w+|sagemaker|smart_open|pyarrow|polars|deltalake",
+    r"AZURE_\w+": r"adlfs|msal",
+    r"DD_\w+": r"ddtrace|datadog",
+    r"(GCE|GCLOUD|GOOGLE)_\w+": r"google|gcsfs|firebase_admin|vertexai",
+    r"GDAL_\w+|PROJ_\w+": r"fiona|geopandas|osgeo|pyproj|rasterio|shapely",
+    r"(HF|HUGGINGFACE)_\w+": r"datasets|diffusers|huggingface_hub|\w*transformers",
+    r"KUBECONFIG": r"kubernetes|kubernetes_asyncio",
+    r"MYSQL_\w+": r"MySQLdb|pymysql|sqlalchemy",
+    r"OTEL_\w+": r"opentelemetry",
+    r"PG[A-Z]+": r"asyncpg|django|peewee|psycopg\w*|sqlalchemy",
+    r"(CUDA|PYTORCH)_\w+": r"cupy|jax|keras|numba|tensorflow|torch\w*",
+    r"TESSDATA_PREFIX": r"pytesseract|tesserocr",
+}
 #: Suffix of code -> the prefix of variables that its runtime, or any package, reads: ``NODE_ENV``.
 _RUNTIMES = {".java": "java", ".js": "node"}
 
 
-def read_of(variables: Collection[str], places: Iterable[Path]) -> set[str]:
-    """Return those of `variables` that the code in `places`, or its imports, may read."""
+def read_of(
+    variables: Collection[str],
+    places: Iterable[Path],
+    packages: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> set[str]:
+    """Return those of `variables` that the code in `places`, or its imports, may read.
+
+    Args:
+        packages: variable -> the packages that may read it, from `packages_of`.
+    """
     texts = dict(_texts(places))
     text = "\n".join(texts.values())
     if _ALL.search(_BY_NAME.sub("", text)):
@@ -46,14 +71,35 @@ def read_of(variables: Collection[str], places: Iterable[Path]) -> set[str]:
     names = set[str]()
     if _READS.search(text) or any(file.suffix == ".sh" for file in texts):
         names.update(chain.from_iterable(_NAMED.findall(text)))
-    imported = chain.from_iterable(_IMPORTED.findall(text))
-    packages = set(chain.from_iterable(map(_words, imported)))
-    packages |= {_RUNTIMES[file.suffix] for file in texts if file.suffix in _RUNTIMES}
+    imported = _imported(text)
+    words = set(chain.from_iterable(map(_words, imported)))
+    words |= {_RUNTIMES[file.suffix] for file in texts if file.suffix in _RUNTIMES}
     return {
         each
         for each in variables
-        if each in names or _OF_ANY.fullmatch(each) or _package(each) in packages
+        if each in names
+        or _OF_ANY.fullmatch(each)
+        or each.partition("_")[0].lower() in words
+        or not imported.isdisjoint(packages.get(each, ()))
+        or any(
+            re.fullmatch(readers, package)
+            for kind, readers in _PACKAGES.items()
+            if re.fullmatch(kind, each)
+            for package in imported
+        )
     }
+
+
+def packages_of(variables: Iterable[str], places: Iterable[Path]) -> dict[str, set[str]]:
+    """Return those of `variables` that the Python code in `places` does not name.
+
+    Each has the packages that the code imports, which may read it.
+    """
+    texts = {file: text for file, text in _texts(places) if file.suffix == ".py"}
+    text = "\n".join(texts.values())
+    own = {part.removesuffix(".py") for file in texts for part in file.parts}
+    imported = _imported(text) - own - sys.stdlib_module_names
+    return {each: imported for each in variables if each.isupper() and each not in text.upper()}
 
 
 def _texts(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -63,10 +109,11 @@ def _texts(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
                 yield file, file.read_text("utf-8", "replace")
 
 
+def _imported(text: str) -> set[str]:
+    """Return the names of the packages that code imports."""
+    found = ",".join(chain.from_iterable(_IMPORTED.findall(text))).split(",")
+    return {name[1] for each in found if (name := re.match(r"\s*(\w+)", each))}
+
+
 def _words(package: str) -> list[str]:
     return [each.rstrip("0123456789") for each in package.lower().split("_")]
-
-
-def _package(variable: str) -> str:
-    first = variable.partition("_")[0].lower()
-    return _PACKAGES.get(first, first)

@@ -23,12 +23,21 @@ if TYPE_CHECKING:
 Need: TypeAlias = "tuple[str, Requirement]"
 #: Paths that are no files, and paths below them that are.
 _OF_KERNEL, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108
-#: Packages by the names of their modules, if the names differ.
+#: Packages by the names of their modules, if the names differ; several install some modules.
 _PACKAGES = {
-    "PIL": "pillow",
+    "Crypto": "pycryptodome pycrypto",
+    "MySQLdb": "mysqlclient",
+    "PIL": "pillow pillow-simd",
+    "attr": "attrs",
     "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
+    "cv2": "opencv-python opencv-python-headless opencv-contrib-python",
     "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "fitz": "pymupdf",
+    "jwt": "pyjwt",
+    "magic": "python-magic",
+    "psycopg2": "psycopg2 psycopg2-binary",
+    "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
@@ -160,7 +169,7 @@ def _optional_imports(names: Sequence[str], profile: Profile) -> dict[Pair, str]
         _pair(name, other): f"{name} uses {module} where it is installed, and {other} requires it"
         for name in names
         for module in optional[name]
-        for package in [canonicalize_name(_PACKAGES.get(module, module))]
+        for package in map(canonicalize_name, _PACKAGES.get(module, module).split())
         for other in names
         if package in required[other] - required[name]
     }

@@ -142,6 +142,7 @@ WARNINGS = [
     ("image", "docker.io/me/wave:1", "several registries (docker.io/me, none)"),
     ("environment", {"upstream_url": "http://127.0.0.1:9"}, "environment.upstream_url is left out"),
     ("environment", {"max_inflight": "1"}, "environment.max_inflight, '1', is left out"),
+    ("environment", {"exec_timeout": "9 s"}, "environment.exec_timeout is '9 s' and left out"),
     ("environment", {"read_timeout": "5m"}, "environment.read_timeout is left out"),
     ("environment", {"pool_concurrency": "98765"}, "environment.pool_concurrency is left out"),
     ("environment", {"WRAP_OBJECTS_MIB": "98765"}, "environment.WRAP_OBJECTS_MIB is left out"),

@@ -426,3 +426,23 @@ def test_a_url_that_cannot_be_used_is_named(url):
 
     assert raised.value.code == "bad-gateway-url"
     assert url in raised.value.message
+
+
+def test_a_secret_that_another_deployment_creates_meanwhile_is_there(client, gateway):
+    gateway.answer("GET /system/secrets", (200, []), (200, [{"name": "proof"}]))
+    gateway.answer("POST /system/secrets", (409, b"secret proof already exists"))
+    gateway.answer("PUT /system/secrets", (200, b""))
+
+    client.ensure_secret("proof")
+    assert "PUT /system/secrets" not in gateway.lines()
+
+    gateway.answer("GET /system/secrets", (200, []), (200, [{"name": "proof"}]))
+    client.ensure_secret("proof", value="mine")
+    assert (gateway.calls[-1].line, gateway.calls[-1].json["value"]) == (
+        "PUT /system/secrets",
+        "mine",
+    )
+
+    gateway.answer("GET /system/secrets", (200, []))
+    with pytest.raises(ChironError, match="409"):
+        client.ensure_secret("proof")

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from chiron.openfaas.sharing import with_unset
 from chiron.openfaas.variables_read import read_of
 
 #: Those that any code may read without naming them.
-ANY = {"TZ", "https_proxy", "PYTHONWARNINGS", "LD_PRELOAD"}
+ANY = {"TZ", "HOSTNAME", "https_proxy", "PYTHONWARNINGS", "LD_PRELOAD"}
 NAMED = {"MODE", "APP_MODE", "OPENAI_API_KEY", "AWS_REGION", "NODE_ENV", "JAVA_TOOL_OPTIONS"}
 VARIABLES = ANY | NAMED
 ROWS: dict[str, tuple[str, set[str]]] = {
@@ -26,6 +27,7 @@ ROWS: dict[str, tuple[str, set[str]]] = {
     "by a sum of names": ("import os\nos.getenv('APP_' + name)", VARIABLES),
     "by a class": ("from pydantic_settings import BaseSettings", VARIABLES),
     "by a package": ("import openai\nfrom boto3 import client", {"OPENAI_API_KEY", "AWS_REGION"}),
+    "by a package of another name": ("import botocore.session", {"AWS_REGION"}),
 }
 
 
@@ -62,3 +64,20 @@ def test_a_constant_may_be_in_another_file_or_in_what_is_copied(tmp_path: Path) 
     folder.mkdir()
     (folder / "handler.py").write_text("from .common import setting\nsetting('MODE')\n")
     assert read_of({"MODE", "OTHER"}, [folder, common]) == {"MODE"}
+
+
+def test_a_variable_that_its_own_function_does_not_name_is_of_the_packages_it_imports(
+    tmp_path: Path,
+) -> None:
+    codes = {
+        "own": "import json, odd.client\nfrom . import util\n",
+        "same": "from odd import client\n",
+        "other": "import json\nfrom . import util\n",
+    }
+    for name, code in codes.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "util.py").touch()
+        (tmp_path / name / "handler.py").write_text(code)
+    variables = {"own": {"ODDLY_NAMED": "x", "write_debug": "true"}, "same": {}, "other": {}}
+    found = with_unset(variables, {name: [tmp_path / name] for name in codes})
+    assert found == {**variables, "same": {"ODDLY_NAMED": ""}}

@@ -91,6 +91,11 @@ def constraints(**fields) -> Constraints:
             {"requirements": ("PyYAML>=6",)},
             "a uses yaml where it is installed, and b requires it",
         ),
+        (
+            {"optional_imports": ("cv2",)},
+            {"requirements": ("opencv-python-headless",)},
+            "a uses cv2 where it is installed, and b requires it",
+        ),
     ],
 )
 def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):

@@ -30,6 +30,9 @@ def configure(mode):
 def register(name):
     ORDER.append(name)
 
+def define(name):
+    CACHE[name] = 1
+
 def cached(name):
     return CACHE.setdefault(name, 1)
 
@@ -44,6 +47,7 @@ def lazily(_):
         ("configure", {"library_of_shop.CONFIG.mode"}),
         ("register", {"library_of_shop.ORDER"}),
         ("logger.add", {"library_of_shop.logger._core.mode"}),
+        ("define", {"library_of_shop.CACHE"}),
         ("cached", set()),
         ("lazily", set()),
     ],

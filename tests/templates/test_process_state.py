@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import chain
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -134,11 +135,32 @@ IN_RUNS = {
     ),
     "registry-of-a-library": (
         "from PIL import Image\nImage.register_open(f'OWN{len(Image.ID)}', print)",
-        ["PIL.Image.ID"],
+        ["PIL.Image.ID", "PIL.Image.OPEN"],
     ),
     "checks-of-a-library": (
         "import jsonschema\njsonschema.FormatChecker.cls_checks('even')(lambda value: True)",
         ["jsonschema._format.FormatChecker.checkers"],
+    ),
+    "names-of-levels": ("logging.addLevelName(logging.INFO, 'info')", ["logging.addLevelName"]),
+    "program-of-processes": (
+        "import multiprocessing\nmultiprocessing.set_executable('/bin/false')",
+        ["multiprocessing.set_executable"],
+    ),
+    "key-of-a-registry": (
+        "from PIL import Image\nImage.register_extension('PNG', f'.{time.monotonic_ns()}')",
+        ["PIL.Image.EXTENSION"],
+    ),
+    "attribute-in-a-slot": (
+        "import networkx\nnetworkx.config.cache_converted_graphs ^= True",
+        ["networkx.config.cache_converted_graphs"],
+    ),
+    "errors-by-c": (
+        "import scipy.special\nscipy.special.seterr(**scipy.special.geterr())",
+        ["scipy.special.seterr"],
+    ),
+    "parameters-for-a-while": (
+        "import matplotlib\nwith matplotlib.rc_context({'font.size': 20}): pass",
+        ["matplotlib.rc_context"],
     ),
     "module-loaded-again": (
         "import importlib, string\nimportlib.reload(string)",
@@ -156,7 +178,7 @@ IN_RUNS = {
         "import matplotlib\nfrom matplotlib.colors import ListedColormap\n"
         "own = ListedColormap(['red'], name=f'own{time.monotonic_ns()}')\n"
         "matplotlib.colormaps.register(own)",
-        ["matplotlib.colormaps"],
+        ["matplotlib.colormaps", "matplotlib.colormaps._cmaps"],
     ),
     "mock-class": (
         "from unittest import mock\nwith mock.patch('requests.adapters.HTTPAdapter.send'): pass",
@@ -382,7 +404,7 @@ HARMLESS = {
     "pickles": "import pickle, copy\npickle.loads(pickle.dumps(copy.deepcopy([1])))",
     "dates": "import datetime\ndatetime.datetime.strptime('2020', '%Y').strftime('%c')",
     "loggers-of-others": "logging.getLogger('urllib3').disabled = True\n"
-    "logging.addLevelName(logging.INFO, 'info')\nlogging.captureWarnings(True)",
+    "logging.captureWarnings(True)",
     "debugging": "import faulthandler, tracemalloc\nfaulthandler.enable()\ntracemalloc.start()\n"
     "gc.collect(); socket.socketpair()[0].settimeout(3)",
     "default-policy": "asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())",
@@ -461,6 +483,16 @@ AT_IMPORT = {
         [],
     ),
     "main-module": ("import __main__\n__main__.Own = dict", [], ["__main__", "__main__.Own"]),
+    "names-of-levels": (
+        "import logging\nlogging.addLevelName(25, 'NOTICE')",
+        ["logging.addLevelName"],
+        [],
+    ),
+    "read-by-a-library": (
+        "import os\nos.environ['NETWORKX_FALLBACK_TO_NX'] = '1'\nimport networkx",
+        ["os.environ['NETWORKX_FALLBACK_TO_NX']"],
+        ["networkx by os.environ['NETWORKX_FALLBACK_TO_NX']"],
+    ),
     "names-of-classes": (
         "from pydantic.v1 import BaseModel, validator\n"
         "class Order(BaseModel):\n"
@@ -663,6 +695,21 @@ def test_the_logging_of_a_function_silences_no_other(processes, start, wrap_imag
     assert eventually(lambda: server.log.read_text() == "[warns] careful\n" * 2)
 
 
+@pytest.mark.parametrize("processes", [[[0], [1]], [[], [0], [1]]])
+def test_no_process_has_the_warning_filters_of_another_function(processes, start, wrap_image):
+    counts = """
+        import warnings
+        def handle(req):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.warn("careful")
+            return len(found) and str(len(found)) or "none"
+    """
+    ignores = f"import warnings\nwarnings.filterwarnings('ignore')\n{dedent(counts)}"
+    handlers = {"ignores": ignores, "counts": counts}
+    server = start(wrap_image(handlers, processes, entry={"output": [0, 1]}))
+    assert [server.request().json for _ in range(2)] == [["none", 1]] * 2
+
+
 @pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]])
 def test_no_function_gets_the_event_loop_that_another_has_set(processes, start, wrap_image):
     sets = """
@@ -710,12 +757,16 @@ def test_what_libraries_keep_outside_of_python_is_found_by_calls(tmp_path: Path)
         "other.sql(' SELECT 1')": [],
         "other.connect(':memory:named')": ["duckdb.connect"],
         "other.connect()": [],
+        "other.set_proxy('shop')": ["duckdb.Socket.proxy"],
+        "other.remember('shop')": [],
     }
     lib = tmp_path / "lib"
     for name, text in {
         "sqlalchemy/__init__.py": "",
         "sqlalchemy/event.py": "def listen(target, name, call): pass\n",
-        "duckdb.py": "def sql(query): pass\ndef connect(database=':memory:'): pass\n",
+        "duckdb.py": "def sql(query): pass\ndef connect(database=':memory:'): pass\n"
+        "class Socket: proxy = ''\ndef set_proxy(host): Socket.proxy = host\n"
+        "CACHE = {}\ndef remember(host): return CACHE.setdefault(host, host)\n",
     }.items():
         (lib / name).parent.mkdir(parents=True, exist_ok=True)
         (lib / name).write_text(text)

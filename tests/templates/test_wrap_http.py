@@ -72,6 +72,8 @@ ANSWERS = """
             return Response("short", "299 As I Like It", mimetype="text/csv")
         if req == "broken":
             return "later", 503, {"Retry-After": "7"}
+        if req == "said":
+            return "fine"
 
         @after_this_request
         def mark(response):
@@ -377,10 +379,36 @@ def test_a_state_machine_answers_as_its_last_task_where_nothing_changes_that(
     answer = server.request(body="created")
     assert (answer.status, answer.text, answer.headers["Location"]) == (201, "made", "/orders/7")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8", "as Flask says alone"
+    answer = server.request(body="said")
+    assert (answer.status, answer.text) == (200, "fine")
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     answer = server.request(body="octets")
     assert (answer.body, answer.headers["Content-Type"]) == (b"\x89\xff", "image/png")
     answer = server.request(body="broken")  # both fail with it, and nothing catches the second
     assert (answer.status, answer.json["code"]) == (500, "status")
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[0], [1]]])
+def test_the_next_task_gets_the_coding_of_an_answer(
+    processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    zips = """
+        import gzip
+        from flask import Response
+        def handle(req):
+            return Response(gzip.compress(req.encode()), headers={"Content-Encoding": "gzip"})
+    """
+    unzips = """
+        import gzip
+        def handle(event, context):
+            assert event.headers["Content-Encoding"] == "gzip"
+            return gzip.decompress(event.body)
+    """
+    styles, handlers = {"unzips": "http"}, {"zips": zips, "unzips": unzips}
+    inputs, entry = {0: None, 1: 0}, {"output": 1}
+    image = wrap_image(handlers, processes, inputs=inputs, styles=styles, entry=entry)
+    answer = start(image).request(body="text")
+    assert (answer.text, answer.headers.get("Content-Encoding")) == ("text", None)
 
 
 class Streaming:

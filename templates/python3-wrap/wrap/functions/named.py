@@ -11,6 +11,7 @@ import ast
 import contextlib
 import dis
 import functools
+import inspect
 import sys
 import threading
 from collections import deque
@@ -136,12 +137,16 @@ def _reach(
             _reach(base, label, names_left, names, found, seen)
         for name in sorted(names & holds.keys()) if names_left else ():
             _reach(holds[name], f"{label}.{name}", names_left - 1, names, found, seen)
-        for name, used in _used(value, names, holds):
-            found.setdefault(f"{label}.{name}", (used, _Used(_holds(used))))
+        for name, used, is_set in _used(value, names, holds):
+            content = dict(_holds(used))
+            is_cache = not (is_set and isinstance(used, dict | type))
+            found.setdefault(f"{label}.{name}", (used, _Used(content) if is_cache else content))
 
 
-def _used(value: Any, names: frozenset[str], holds: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the objects that the functions of `value` in `names` read.
+def _used(
+    value: Any, names: frozenset[str], holds: Mapping[Any, Any]
+) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the objects that the functions of `value` in `names` read, and whether to set them.
 
     Objects that these functions read through another function of their module are included.
     """
@@ -153,13 +158,32 @@ def _used(value: Any, names: frozenset[str], holds: Mapping[Any, Any]) -> Iterat
         if isinstance(call, FunctionType) and not _is_standard(call):
             known = call.__globals__ if is_module else holds
             looked = _names_of(call.__code__)
+            set_by = {*looked} if _is_setter(call) else set[str]()
             for each in known.keys() & looked:
                 inner = getattr(known[each], "__func__", known[each])
                 if isinstance(inner, FunctionType) and inner.__module__ == call.__module__:
                     looked |= _names_of(inner.__code__)
+                    if set_by and _is_setter(inner):
+                        set_by |= _names_of(inner.__code__)
             for each in sorted(known.keys() & looked):
-                if not isinstance(known[each], ModuleType | FunctionType | type):
-                    yield each, known[each]
+                kinds = ModuleType | FunctionType | (type if each not in set_by else ModuleType)
+                if not isinstance(known[each], kinds):
+                    yield each, known[each], each in set_by
+
+
+def _is_setter(function: FunctionType) -> bool:
+    """Whether `function` takes arguments and returns nothing, unlike functions with a cache."""
+    code = function.__code__
+    return code.co_argcount > (code.co_varnames[:1] == ("self",)) and _returns_none(code)
+
+
+@functools.cache
+def _returns_none(code: CodeType) -> bool:
+    steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
+    values = [at for at, (how, _) in enumerate(steps) if how == "RETURN_VALUE"]
+    constants = [value for how, value in steps if how == "RETURN_CONST"]  # from Python 3.12 on
+    is_none = all(steps[at - 1] == ("LOAD_CONST", None) for at in values)
+    return is_none and set(constants) <= {None} and not code.co_flags & inspect.CO_GENERATOR
 
 
 def _names_of(code: CodeType) -> set[str]:
@@ -222,9 +246,18 @@ def _attributes(value: Any) -> Iterable[tuple[str, Any]]:
         names = [name for name, each in vars(kinds[0]).items() if _is_field(name, each)]
         fields = [(name, getattr(value, name)) for name in names]
         # Some attributes are a new object at every read.
-        return [(name, each) for name, each in fields if _is_same(each, getattr(value, name))]
+        kept = [(name, each) for name, each in fields if _is_same(each, getattr(value, name))]
+        return [*kept, *_slots(value)]
     is_real = isinstance(own, GetSetDescriptorType | MemberDescriptorType)
-    return list(own.__get__(value).items()) if is_real else []
+    return [*own.__get__(value).items(), *_slots(value)] if is_real else []
+
+
+def _slots(value: Any) -> Iterator[tuple[str, Any]]:
+    for kind in type(value).__mro__:
+        for name, each in vars(kind).items() if "__slots__" in vars(kind) else ():
+            if isinstance(each, MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it is not set
+                    yield name, each.__get__(value)
 
 
 def _is_field(name: str, descriptor: object) -> bool:

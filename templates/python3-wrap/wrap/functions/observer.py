@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from functools import partial, update_wrapper
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -18,16 +18,16 @@ from typing import Any
 from wrap.functions import named
 from wrap.functions.own_builtins import Builtins
 from wrap.functions.public import package_at
+from wrap.functions.setting_calls import CALLS, METHODS
 from wrap.functions.snapshot import (
     ENVIRONMENT,
     SETTERS,
     STATE,
+    VARIABLE,
     changed,
-    heard,
     is_ours,
     is_told,
     named_variable,
-    patched,
     raising,
     settings_changed,
     snapshot,
@@ -103,7 +103,9 @@ class Observer:
         self._compare()
         self._importing.now = True
         try:
-            module = original(name, *more)
+            variables = {each for each in self.settings if each.startswith(VARIABLE)}
+            with _read_by(name, variables, self.found) if variables else nullcontext():
+                module = original(name, *more)
             if package_at(str(getattr(module, "__file__", None) or "/")) is not None:
                 self.found.add("sys.modules")
             return module
@@ -136,9 +138,9 @@ class Observer:
             kind = type(module)
             if kind not in _WATCHED:
                 continue
-            if name in _METHODS:
-                self._watch_method(module, *_METHODS[name])
-            for call, concerns in _CALLS.get(name, {}).items():
+            if name in METHODS:
+                self._watch_method(module, *METHODS[name])
+            for call, concerns in CALLS.get(name, {}).items():
                 if hasattr(module, call):
                     label = f"{name.lstrip('_')}.{call.lstrip('_')}"
                     self._replace(module, call, partial(self._set, label, concerns))
@@ -164,7 +166,8 @@ class Observer:
     def _replace(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
         names = vars(module)
         own, original = name in names, getattr(module, name)
-        names[name] = replacement = partial(instead, original)
+        replacement = update_wrapper(partial(instead, original), original, updated=())
+        names[name] = replacement
 
         def undo() -> None:
             if names.get(name) is replacement and own:
@@ -211,6 +214,28 @@ class Observer:
         """Record that an environment variable is set to `value`, or removed (None)."""
         if not self.is_importing and os.environ.get(name) != value and is_told(name):
             self.found.add(named_variable(name))
+
+
+@contextlib.contextmanager
+def _read_by(library: str, changed: set[str], found: set[str]) -> Iterator[None]:
+    """Add to `found` the `changed` variables that a block, which imports a library, reads.
+
+    Setting the variables back would not undo what the library has read: all functions share it.
+    """
+
+    class Recorded(os._Environ):  # type: ignore[type-arg]
+        def __getitem__(self, name: str) -> str:
+            if named_variable(name) in changed and is_told(name):
+                found.add(f"{library} by {named_variable(name)}")
+            value: str = super().__getitem__(name)
+            return value
+
+    usual = type(os.environ)
+    os.environ.__class__ = Recorded
+    try:
+        yield
+    finally:
+        os.environ.__class__ = usual
 
 
 _observer: Observer | None = None
@@ -313,84 +338,5 @@ def _audit_once() -> None:
         _audited = True
 
 
-def _always(*_arguments: Any, **_options: Any) -> bool:
-    return True
-
-
-def _given(value: Any = None, *_arguments: Any, **_options: Any) -> bool:
-    return value is not None
-
-
-def _any(*arguments: Any, **options: Any) -> bool:
-    return any(value is not None for value in (*arguments, *options.values()))
-
-
-def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options: Any) -> bool:
-    return value is not None
-
-
-def _of_library(target: Any = None, *_arguments: Any, **_options: Any) -> bool:
-    """Whether the first argument is a library's class or module, which all functions share."""
-    name = getattr(target, "__name__" if isinstance(target, ModuleType) else "__module__", "")
-    return isinstance(target, type | ModuleType) and not is_ours(str(name))
-
-
-def _writes(query: Any = "", *_arguments: Any, **_options: Any) -> bool:
-    return not _READS.match(query) if isinstance(query, str) else True
-
-
-def _is_named(database: Any = "", *_arguments: Any, **_options: Any) -> bool:
-    """Whether the whole process shares the in-memory database of this name."""
-    return str(database).startswith((":default:", ":memory:")) and database != ":memory:"
-
-
-#: The first words of SQL queries that only read.
-_READS = re.compile(r"\s*(\(*(select|with|from|values)|describe|explain|show|summarize)\b", re.I)
-#: Module -> its functions that change process-wide state -> whether a call with these arguments
-#: does. Comparing snapshots misses changes that are undone before the run ends.
-_CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
-    "os": dict.fromkeys(("umask", "nice", "setpriority", "register_at_fork"), _always),
-    "sys": dict.fromkeys(("setrecursionlimit", "setswitchinterval", "addaudithook"), _always),
-    "faulthandler": {"dump_traceback_later": _always},
-    "threading": {"settrace": _always, "setprofile": _always, "stack_size": _given},
-    "gc": {"disable": _always, "set_threshold": _always, "set_debug": _always},
-    "tracemalloc": {"stop": _always},
-    "locale": {"_setlocale": _second},
-    "time": {"tzset": _always},
-    "signal": {"signal": _always, "setitimer": _always, "alarm": _always},
-    "resource": {"setrlimit": _always},
-    "logging": {"disable": _always, "setLoggerClass": _always, "setLogRecordFactory": _always},
-    "socket": {"setdefaulttimeout": _always},
-    "random": {"seed": _given, "setstate": _always},
-    "numpy.random": {"seed": _given, "set_state": _always},
-    "torch": {"manual_seed": _always, "set_default_dtype": _always, "set_num_threads": _always},
-    "csv": {"field_size_limit": _given, "register_dialect": _always},
-    "codecs": {"register": _always, "register_error": _always},
-    "mimetypes": {"add_type": _always, "init": _any},
-    "zoneinfo": {"reset_tzpath": _any},
-    "gettext": {"textdomain": _given, "bindtextdomain": _second},
-    "shutil": {"register_archive_format": _always, "register_unpack_format": _always},
-    "email.charset": {"add_alias": _always, "add_charset": _always, "add_codec": _always},
-    "calendar": {"setfirstweekday": _always},
-    "copyreg": {"pickle": _always},
-    "importlib": {"reload": _of_library},
-    "urllib.request": {"install_opener": _always},
-    "xml.etree.ElementTree": {"register_namespace": _always},
-    "rich": {"reconfigure": _always},
-    "matplotlib.pyplot": {"figure": _always},
-    "matplotlib": {"use": _always},
-    "sqlalchemy.event": {"listen": _of_library},
-    "sqlalchemy.event.api": {"listen": _of_library},
-    "duckdb": {
-        **dict.fromkeys(("execute", "executemany", "query", "sql"), _writes),
-        **dict.fromkeys(("cursor", "default_connection", "register", "unregister"), _always),
-        "connect": _is_named,
-    },
-}
-#: Module -> a class, its method whose calls change process-wide state, and the name of the change.
-_METHODS: Mapping[str, tuple[str, str, Callable[..., str]]] = {
-    "logging": ("Logger", "addHandler", heard),
-    "unittest.mock": ("_patch", "__enter__", patched),
-}
 #: Names that snapshots compare, so that their assignments need no watching.
 _COMPARED = frozenset({"sys.path", "sys.argv", "sys.meta_path", "warnings.filters"})

@@ -14,7 +14,6 @@ Reads are not observed, nor is state of the function's own thread or context.
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,9 +24,11 @@ from wrap.functions.observer import Observer
 from wrap.functions.public import folders, package_at
 from wrap.functions.random_state import SEEDS, generators, reseed_all
 from wrap.functions.replaced import methods_replaced, modules, named_modules, registries
-from wrap.functions.snapshot import ENVIRONMENT, SETTERS, VARIABLE, assign
+from wrap.functions.snapshot import ENVIRONMENT, FILTERS, SETTERS, STATE, VARIABLE, assign
 from wrap.workers.reaper import adopt_orphans
 
+#: Lists to which several functions of a process may add.
+_LISTS = ("sys.path", FILTERS)
 #: From this number on, changed environment variables are not named one by one.
 _MANY = 6
 
@@ -94,7 +95,7 @@ class ProcessState:
         with self._setting:
             if self.waits:
                 for name, (_, after) in self._set.items():
-                    assign(name, _with_others(after) if name == "sys.path" else after)
+                    assign(name, _with_others(after, STATE[name]()) if name in _LISTS else after)
                 self.waits = False
 
     @contextlib.contextmanager
@@ -136,9 +137,9 @@ def _is_searched(place: str) -> bool:
     return package_at(place) is not None and whole.is_dir() and str(whole) not in folders()
 
 
-def _with_others(path: Sequence[str]) -> list[str]:
-    """Return `path` with the other functions' folders of ``sys.path`` appended."""
-    return [*path, *(each for each in sys.path if each not in path)]
+def _with_others(own: Sequence[Any], now: Sequence[Any]) -> list[Any]:
+    """Return a function's `own` list with what other functions have added to it `now`."""
+    return [*own, *(each for each in now if each not in own)]
 
 
 def _sorted(found: set[str]) -> list[str]:

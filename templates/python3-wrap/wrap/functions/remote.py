@@ -108,6 +108,8 @@ def asked(given: Object, trace: Mapping[str, str]) -> tuple[str, str, dict[str, 
         headers = headers_of(environ) | headers
     if given.content_type:
         headers["Content-Type"] = given.content_type
+    if coding := styles.coding_of(given):
+        headers["Content-Encoding"] = coding
     return method, target, headers
 
 

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,8 +29,8 @@ FUNCTION = "_function_"
 _OURS = frozenset({"wrap", "chiron_io"})
 #: Variables that change only the speed of libraries and their log, never another function's answer.
 _TUNING = re.compile(
-    r"(OMP|MKL|OPENBLAS|BLIS|GOTO|VECLIB|NUMEXPR|KMP|TF|XLA|TORCH|CUDA|GRPC|HF|TRANSFORMERS)_\w+"
-    r"|TOKENIZERS_PARALLELISM|MPLCONFIGDIR|MPLBACKEND|PYTHONWARNINGS|NLTK_DATA|\w+_LOG_LEVEL"
+    r"(OMP|MKL|OPENBLAS|BLIS|GOTO|VECLIB|NUMEXPR|KMP|XLA|GRPC|TF_(CPP|ENABLE|GPU|NUM|XLA))_\w+"
+    r"|TOKENIZERS_PARALLELISM|MPLCONFIGDIR|MPLBACKEND|PYTHONWARNINGS|\w+_(LOG_LEVEL|VERBOSITY)"
 )
 _STANDARD = ("stdin", "stdout", "stderr")
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
@@ -38,6 +38,7 @@ _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
 _LOGGER = logging.getLogger(FUNCTION)
 ENVIRONMENT = "os.environ"
 VARIABLE = f"{ENVIRONMENT}["
+FILTERS = "warnings.filters"
 
 
 def named_variable(name: str) -> str:
@@ -85,7 +86,8 @@ def changed(
 
     Searching the function's own `folder` for modules counts as no change for other functions.
     """
-    found = {name for name in before.keys() & after.keys() if before[name] != after[name]}
+    compared = (before.keys() & after.keys()) - {FILTERS}  # which change only the log
+    found = {name for name in compared if before[name] != after[name]}
     if ENVIRONMENT in found:
         names = map(_variable_of, settings_changed(before, after).keys() - SETTERS.keys())
         found = found - {ENVIRONMENT} | {named_variable(name) for name in names if is_told(name)}
@@ -219,6 +221,31 @@ def _set_start_method(method: str | None) -> None:
     sys.modules["multiprocessing"].set_start_method(method, force=True)
 
 
+def _executable() -> str | None:
+    """Return the program of spawned processes; None if `multiprocessing.spawn` is not imported."""
+    return getattr(sys.modules.get("multiprocessing.spawn"), "_python_exe", None)
+
+
+def _set_executable(program: str | None) -> None:
+    sys.modules["multiprocessing.spawn"].set_executable(program)
+
+
+def _level_names() -> list[dict[Any, Any]]:
+    return [dict(logging._levelToName), dict(logging._nameToLevel)]
+
+
+def _set_level_names(names: Sequence[Mapping[Any, Any]]) -> None:
+    held: list[dict[Any, Any]] = [logging._levelToName, logging._nameToLevel]
+    for each, its in zip(held, names, strict=True):
+        each.clear()
+        each.update(its)
+
+
+def _set_filters(filters: Sequence[Any]) -> None:
+    warnings.filters[:] = filters  # type: ignore[index]
+    warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
 def _enable_loggers(disabled: bool) -> None:
     """Enable all loggers; leave them if `disabled`: such a function shares no process."""
     for each in () if disabled else list(logging.root.manager.loggerDict.values()):
@@ -275,11 +302,14 @@ STATE: Mapping[str, Callable[[], Any]] = {
     "signal.pthread_sigmask": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
     "resource.setrlimit": lambda: [resource.getrlimit(n) for n in _LIMITS],
     "logging.disable": lambda: logging.root.manager.disable,
+    "logging.addLevelName": _level_names,
     "logging.config": lambda: _LOGGER.disabled,
     "logging.root": _root_logger,
     "multiprocessing.set_start_method": _start_method,
+    "multiprocessing.set_executable": _executable,
     "socket.setdefaulttimeout": socket.getdefaulttimeout,
     "warnings.filterwarnings": raising,
+    FILTERS: lambda: list(warnings.filters),
 }
 #: State of modules that may not be imported: module -> name of the call -> how to read it.
 _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
@@ -296,6 +326,7 @@ _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "prometheus_client.registry": {
         "prometheus_client.REGISTRY": lambda of: sorted(of.REGISTRY._names_to_collectors)
     },
+    "scipy.special._ufuncs": {"scipy.special.seterr": lambda ufuncs: repr(ufuncs.geterr())},
     "sklearn": {"sklearn.set_config": lambda sklearn: repr(sklearn.get_config())},
     "pandas._config.config": {"pandas.set_option": lambda config: repr(config._global_config)},
     "matplotlib": {
@@ -320,7 +351,10 @@ SETTERS: Mapping[str, Callable[[Any], Any]] = {
     "gc.set_threshold": lambda thresholds: gc.set_threshold(*thresholds),
     "locale.setlocale": lambda value: locale.setlocale(locale.LC_ALL, value),
     "logging.disable": logging.disable,
+    "logging.addLevelName": _set_level_names,
     "logging.config": _enable_loggers,
     "multiprocessing.set_start_method": _set_start_method,
+    "multiprocessing.set_executable": _set_executable,
     "socket.setdefaulttimeout": socket.setdefaulttimeout,
+    FILTERS: _set_filters,
 }

@@ -61,6 +61,8 @@ _INNER = {
     "HTTP_HOST": "localhost",
     "wsgi.url_scheme": "http",
 }
+#: The header of an answer, besides its content type, that the next task gets, in lower case.
+_CODING = "content-encoding"
 #: Headers of an answer that the server sets, in lower case.
 OF_SERVER = hop_by_hop | {"content-length"}
 
@@ -146,9 +148,17 @@ def environ_of(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
         environ = dict(_INNER, CONTENT_LENGTH=str(len(given.view())))
         if given.content_type:
             environ["CONTENT_TYPE"] = given.content_type
+        if coding := coding_of(given):
+            environ["HTTP_CONTENT_ENCODING"] = coding
     for name, value in trace.items():
         environ["HTTP_" + name.upper()] = value
     return environ
+
+
+def coding_of(given: Object) -> str:
+    """Return the ``Content-Encoding`` of another task's answer, or "" if it has none."""
+    pairs = given.head[1] if isinstance(given.head, tuple) else []
+    return next((value for name, value in pairs if name.lower() == _CODING), "")
 
 
 def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
@@ -286,11 +296,12 @@ def found(
     code = int(status[:3])
     if code in _WITHOUT_BODY:
         body = b""
-    plain = code == _OK and not headers and kind
     if seen is not Seen.BY_CLIENT and kind == UNSAID:
         kind = ""
-    head = None if plain or seen is Seen.BY_NOBODY else (status, headers)
-    return Object(body, kind, head=head)
+    if seen is Seen.BY_NOBODY:
+        headers = [each for each in headers if each[0].lower() == _CODING]
+    plain = (code == _OK and kind) or seen is Seen.BY_NOBODY
+    return Object(body, kind, head=(status, headers) if headers or not plain else None)
 
 
 def may_be_streamed(style: str, value: Any) -> bool:
