@@ -7,6 +7,9 @@ import json
 import pytest
 
 from chiron.cli.schedule import bar as bar_of
+from tests.rows import each_row
+
+pytestmark = pytest.mark.usefixtures("without_template")
 
 
 def planned(chiron, folder, *options: str, slo: str = "20ms"):
@@ -118,7 +121,7 @@ def test_json_alone_is_all_that_a_program_gets(chiron, artefacts, tmp_path):
     assert not (tmp_path / "plan.png").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "slo", "bar"),
     [
         (1.0, 0.5, "=" * 16 + "|" + "!" * 15),
@@ -139,7 +142,7 @@ def test_constraints_of_the_folder_are_kept(chiron, artefacts, constraint):
     assert any("constraints.json wants wave in a wrap of its own" in line for line in plan["why"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "said"),
     [
         ({"isolate": {"nobody": "wrap"}}, "nobody"),
@@ -177,7 +180,7 @@ def test_limits_that_cannot_be_kept_are_said_with_the_plan(chiron, artefacts, co
     assert all("a node has 10" in line for line in limits[1:]) and len(limits) == 4
 
 
-@pytest.mark.parametrize("option", ["--max-functions=0", "--node-memory=0", "--strategy=luck"])
+@each_row("option", ["--max-functions=0", "--node-memory=0", "--strategy=luck"])
 def test_an_option_out_of_range_is_one_line(chiron, artefacts, option):
     result = chiron("schedule", artefacts, "--slo=20ms", option)
     assert result.status == 2
