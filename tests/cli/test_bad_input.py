@@ -160,12 +160,10 @@ def test_a_function_that_is_not_in_stack_yaml_is_said_to_be_deployed_already(chi
     assert "function wave is not in stack.yaml: it has to be deployed already" in result.stderr
 
 
-def test_nothing_is_half_deployed_where_a_handler_is_missing(chiron, planned, tmp_path):
+def test_nothing_is_half_deployed_where_a_handler_is_missing(chiron, planned, tmp_path, embedded):
     remove_handler(planned)
-    result = chiron(
-        "deploy", planned, "--slo=1s", "--local", "--profile=profile.json",
-        "--platform=platform.json",
-    )  # fmt: skip
+    known = ("--profile=profile.json", "--platform=platform.json")
+    result = chiron("deploy", planned, "--slo=1s", *known, OPENFAAS_URL=embedded.url)
     assert result.status == 2
     assert "handler.py missing" in result.error()
     assert not (tmp_path / "out" / "build").exists()

@@ -126,7 +126,7 @@ def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
     strategy, one_node, profile, platform, monkeypatch
 ):
     """With a candidate for each number of CPUs and wraps it took minutes to say that none will."""
-    names = [f"f{number}" for number in range(160)]
+    names = [f"f{number}" for number in range(80)]
     functions = profile(
         **{name: f"cpu {1 + n % 17} block {n % 23}" for n, name in enumerate(names)}
     )
@@ -143,7 +143,7 @@ def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
     plan = schedule(workflow, functions, place, 1.0, Choices(strategy=strategy))
 
     assert not plan.meets_slo
-    assert 0 < len(made) < 120
+    assert 0 < len(made) < len(names)
 
 
 @pytest.mark.parametrize("planner", ["pgp", "one-to-one", "sand"])
