@@ -1,5 +1,6 @@
 """Every benchmark is a complete workflow folder whose functions run alone, the same every time."""
 
+import ast
 import json
 import os
 import re
@@ -59,10 +60,18 @@ def test_stack_yaml_holds_the_tasks_functions_and_the_service(name: str, benchma
     assert stack["provider"] == {"name": "openfaas", "gateway": "http://127.0.0.1:8080"}
 
 
+def arguments(file: Path) -> int:
+    """How many arguments its `handle` has; to import what some handlers import takes seconds."""
+    (handle,) = (
+        each
+        for each in ast.parse(file.read_text()).body
+        if isinstance(each, ast.FunctionDef) and each.name == "handle"
+    )
+    return len(handle.args.args)
+
+
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_lang_in_stack_yaml_is_the_style_of_the_handler(
-    name: str, benchmarks: Path, functions: SimpleNamespace
-) -> None:
+def test_lang_in_stack_yaml_is_the_style_of_the_handler(name: str, benchmarks: Path) -> None:
     stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
     styles = {1: "python3-flask", 2: "python3-http"}
     langs = {function: entry["lang"] for function, entry in stack["functions"].items()}
@@ -71,9 +80,7 @@ def test_lang_in_stack_yaml_is_the_style_of_the_handler(
             assert (benchmarks / name / entry["handler"] / entry["fprocess"].split()[-1]).is_file()
         return
     found = {
-        function: styles[
-            functions.load(benchmarks / name / entry["handler"]).handle.__code__.co_argcount
-        ]
+        function: styles[arguments(benchmarks / name / entry["handler"] / "handler.py")]
         for function, entry in stack["functions"].items()
     }
     assert found == langs

@@ -18,7 +18,9 @@ from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from tests.commands import COMMAND
+from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("without_template")
 Machine = dict[str, Any]
 
 
@@ -66,7 +68,7 @@ BAD_WORKFLOWS: dict[str, tuple[Any, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("workflow", "words"), BAD_WORKFLOWS.values(), ids=BAD_WORKFLOWS)
+@each_row(("workflow", "words"), BAD_WORKFLOWS.values(), ids=BAD_WORKFLOWS)
 def test_a_workflow_that_is_wrong(workflow, words, chiron, artefacts):
     text = workflow if isinstance(workflow, str) else json.dumps(workflow)
     (artefacts / "workflow.json").write_text(text)
@@ -76,7 +78,7 @@ def test_a_workflow_that_is_wrong(workflow, words, chiron, artefacts):
     assert [word for word in words if word not in error] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("slo", "word"),
     [
         ("0ms", "greater than 0"),
@@ -158,12 +160,10 @@ def test_a_function_that_is_not_in_stack_yaml_is_said_to_be_deployed_already(chi
     assert "function wave is not in stack.yaml: it has to be deployed already" in result.stderr
 
 
-def test_nothing_is_half_deployed_where_a_handler_is_missing(chiron, planned, tmp_path):
+def test_nothing_is_half_deployed_where_a_handler_is_missing(chiron, planned, tmp_path, embedded):
     remove_handler(planned)
-    result = chiron(
-        "deploy", planned, "--slo=1s", "--local", "--profile=profile.json",
-        "--platform=platform.json",
-    )  # fmt: skip
+    known = ("--profile=profile.json", "--platform=platform.json")
+    result = chiron("deploy", planned, "--slo=1s", *known, OPENFAAS_URL=embedded.url)
     assert result.status == 2
     assert "handler.py missing" in result.error()
     assert not (tmp_path / "out" / "build").exists()
@@ -195,7 +195,7 @@ def test_an_artefact_with_an_unknown_field_is_refused_by_its_path(chiron, artefa
     assert "functions.wave.colour" in result.error()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "verb"),
     [
         (["schedule", "small", "--slo=1s"], "chiron profile small -o profile.json"),
@@ -215,7 +215,7 @@ def test_a_missing_artefact_names_the_verb_that_makes_it(
     assert f"make it with {verb}" in error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "words"),
     [
         (
@@ -232,21 +232,21 @@ def test_a_folder_that_is_none_of_a_workflow(arguments, words, chiron, small):
     assert [word for word in words if word not in result.error()] == []
 
 
-def test_a_fault_of_a_workflow_names_its_file(chiron, small):
+def test_a_fault_of_a_workflow_names_its_file(chiron, small, embedded):
     (small.path / "workflow.json").write_text('{"tasks": {"a": "f"}, "edges": [["a"], ["b"]]}')
-    error = chiron("deploy", "small", "--slo=1s", "--local").error()
+    error = chiron("deploy", "small", "--slo=1s", OPENFAAS_URL=embedded.url).error()
     assert error.startswith("small/workflow.json: 2 faults: ")
     assert error.count("(at edges[0])") == 1
 
 
-def test_a_folder_without_stack_file_is_told_what_that_is(chiron, small):
+def test_a_folder_without_stack_file_is_told_what_that_is(chiron, small, embedded):
     small.stack_file.unlink()
-    error = chiron("deploy", "small", "--slo=1s", "--local").error()
+    error = chiron("deploy", "small", "--slo=1s", OPENFAAS_URL=embedded.url).error()
     assert "stack file small/stack.yaml is not there" in error
     assert "OpenFaaS file with your functions" in error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "words"),
     [
         (["fly"], ["'fly'", "chiron --help"]),
@@ -310,7 +310,7 @@ def test_a_home_that_cannot_be_written_is_not_needed_to_hold_a_workflow(monkeypa
         pass
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "said"),
     [
         (["schedule", "small", "--slo=1s", "--profile=small"], "small is a folder: name the file"),
@@ -353,7 +353,7 @@ def test_a_machine_on_which_nothing_may_be_traced(chiron, small, tmp_path):
     assert "Operation not permitted" in error
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         ["profile", "small", "--local"],
@@ -452,7 +452,7 @@ def test_an_error_is_json_too_where_json_was_asked_for(chiron, artefacts):
     assert result.json["message"] in result.error()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [["schedule", "--bogus"], ["deploy", "small"], ["watch", "small", "--slo=200"]],
     ids=" ".join,
@@ -511,12 +511,12 @@ CHOSEN = machine(A=INVOKE | {"Parameters": {"FunctionName.$": "$.f"}})
 MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     "a function that is chosen at run time": (
         write("workflow.json", json.dumps(CHOSEN)),
-        ["deploy", "small", "--slo=1s", "--local"],
+        ["deploy", "small", "--slo=1s"],
         ["chosen at run time", "name all that it can be in functions.json", "FunctionName.$"],
     ),
     "a profile of another workflow, by its option": (
         write("../other.json", '{"format": 1, "workflow": "other", "functions": {}}'),
-        ["deploy", "small", "--slo=1s", "--local", "--profile", "other.json"],
+        ["deploy", "small", "--slo=1s", "--profile", "other.json"],
         ["other.json is of workflow other, not of small", "chiron profile"],
     ),
     "a platform where a profile belongs": (
@@ -531,7 +531,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     ),
     "a folder where a payload belongs": (
         lambda folder: (folder / "payloads" / "one.json").mkdir(parents=True),
-        ["deploy", "small", "--slo=1s", "--local"],
+        ["deploy", "small", "--slo=1s"],
         ["payload small/payloads/one.json cannot be read", "directory"],
     ),
     "two files of a workflow": (
@@ -541,17 +541,17 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     ),
     "a stack file that is no YAML": (
         write("stack.yaml", "functions:\n\twave: {}\n"),
-        ["deploy", "small", "--slo=1s", "--local"],
+        ["deploy", "small", "--slo=1s"],
         ["stack.yaml", "line 2"],
     ),
     "a stack file without functions": (
         write("stack.yaml", "version: '1.0'\nprovider: {name: openfaas}\n"),
-        ["deploy", "small", "--slo=1s", "--local"],
+        ["deploy", "small", "--slo=1s"],
         ["stack.yaml"],
     ),
     "a requirement that reaches into this machine": (
         write("functions/wave/requirements.txt", "-e ../wave\n"),
-        ["deploy", "small", "--slo=1s", "--local"],
+        ["deploy", "small", "--slo=1s"],
         ["wave", "requirements.txt", "line 1"],
     ),
     "constraints for a function that is not there": (
@@ -601,12 +601,12 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("spoil", "arguments", "words"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_line_with_its_mend(spoil, arguments, words, chiron, artefacts):
+def test_a_mistake_is_one_line_with_its_mend(spoil, arguments, words, chiron, artefacts, embedded):
     spoil(artefacts)
     empty = artefacts.parent / "empty"
     empty.mkdir()
     (empty / "stack.yaml").write_text((artefacts / "stack.yaml").read_text())
-    result = chiron(*arguments)
+    result = chiron(*arguments, OPENFAAS_URL=embedded.url)
     assert (result.status, result.stdout) == (2, "")
     error = result.error()
     assert [word for word in words if word not in error] == []

@@ -11,16 +11,18 @@ import psutil
 import pytest
 
 from chiron.evaluation.bench.machine import RESULTS, this_machine
+from chiron.evaluation.commands import command as group
 from chiron.evaluation.commands import options as evaluate_options
 from chiron.evaluation.commands.all import find_workflows
 from chiron.evaluation.commands.options import command_line
 from chiron.workflow.documents import dump
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
-VERBS = ("all", "cost", "cpu", "latency", "memory", "slo", "throughput")
+VERBS = sorted(group.commands)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_row("verb", VERBS)
 def test_the_help_of_every_verb_has_an_example_that_is_its_own(verb, chiron):
     result = chiron("evaluate", verb, "--help")
     assert result.status == 0
@@ -32,7 +34,7 @@ def test_the_group_lists_every_verb(chiron):
     assert [verb for verb in VERBS if f"  {verb} " not in listed] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "word"),
     [
         (["latency"], "DIR"),

@@ -7,12 +7,6 @@ from chiron.evaluation.commands import runtime
 from chiron.evaluation.runtime.rounds import Figure, RuntimeReport
 
 
-def test_its_help_has_an_example(chiron):
-    result = chiron("evaluate", "runtime", "--help")
-    assert result.status == 0
-    assert "Example:\n    chiron evaluate runtime --quick" in result.stdout
-
-
 def test_every_figure_is_shown_with_its_quartiles(capsys):
     figure = Figure(name="fork", unit="ms", median=2.0, low=1.5, high=3.25, samples=5)
     runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=(figure,)))

@@ -18,8 +18,3 @@ def test_a_folder_that_is_no_testbed_is_named(chiron, tmp_path):
     result = chiron("evaluate", "scheduler", "--testbed=empty", "--cases=0", "--no-large")
     assert result.status == 2
     assert "empty/profiles.json" in result.error()
-
-
-def test_the_help_has_an_example(chiron):
-    shown = chiron("evaluate", "scheduler", "--help").stdout
-    assert "Example:\n    chiron evaluate scheduler" in shown

@@ -18,12 +18,6 @@ from chiron.evaluation.scientific.report import (
 )
 
 
-def test_its_help_has_an_example(chiron):
-    result = chiron("evaluate", "workflows", "--help")
-    assert result.status == 0
-    assert "Example:\n    chiron evaluate workflows --local --quick" in result.stdout
-
-
 def test_a_workflow_that_was_not_traced_is_refused(chiron):
     assert chiron("evaluate", "workflows", "wordcount", "--local").status == 2
 

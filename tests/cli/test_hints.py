@@ -10,6 +10,7 @@ import pytest
 from chiron.workflow.platform import PathCost
 from tests.serving import Answering, served
 
+pytestmark = pytest.mark.usefixtures("without_template")
 REGISTRY = "registry.example:5000/team"
 
 

@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from tests.rows import each_row
+
 
 def test_an_explanation_sums_up_to_the_prediction(chiron, planned):
     result = chiron("predict", planned, "--plan", "plan.json", "--explain", "--json")
@@ -64,7 +66,7 @@ def test_every_verb_that_predicts_says_what_is_not_to_be_relied_on(chiron, artef
     assert result.json["warnings"] == ["busy while profiled", "busy while calibrated"]
 
 
-@pytest.mark.parametrize("flag", [["--explain"], ["--trace", "trace.json"]])
+@each_row("flag", [["--explain"], ["--trace", "trace.json"]])
 def test_many_plans_are_neither_explained_nor_drawn(flag, chiron, planned):
     result = chiron("predict", planned, "--plans", "plan.json", *flag)
     assert result.status == 2
@@ -94,7 +96,7 @@ def test_too_high_a_rate_has_no_percentiles_and_more_replicas_do_more(chiron, pl
     assert "add replicas" in table.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         ["--rate", "50"],

@@ -7,6 +7,9 @@ import json
 import pytest
 
 from chiron.cli.schedule import bar as bar_of
+from tests.rows import each_row
+
+pytestmark = pytest.mark.usefixtures("without_template")
 
 
 def planned(chiron, folder, *options: str, slo: str = "20ms"):
@@ -34,18 +37,21 @@ def test_a_mechanism_is_taken_as_asked_or_the_better_one(chiron, artefacts):
     assert plans["auto"]["cpus"] == min(plan["cpus"] for plan in plans.values())
 
 
-def test_all_plans_have_the_trigger_that_is_chosen(chiron, artefacts):
-    asked = ("--trigger=stage", "--trigger=data", "--trigger=data --planner=sand", "")
-    plans = [planned(chiron, artefacts, *given.split(), slo="50ms") for given in asked]
-    assert [plan["trigger"] for plan in plans] == ["stage", "data", "data", "data"]
+def test_options_and_constraints_reach_the_plan_and_the_front(chiron, artefacts, constraint):
+    assert " for 95 % of requests, within the SLO of 20 ms" in planned(chiron, artefacts)["why"][0]
     front = chiron("schedule", artefacts, "--slo=50ms", "--trigger=stage", "--pareto", "--json")
     assert {each["plan"]["trigger"] for each in front.json["plans"]} == {"stage"}
-
-
-def test_all_plans_have_the_path_that_is_chosen(chiron, artefacts):
-    asked = ("--path=gateway", "--path=store --planner=sand", "--path=auto", "")
-    plans = [planned(chiron, artefacts, *given.split(), slo="50ms") for given in asked]
-    assert [plan["path"] for plan in plans] == ["gateway", "store", "auto", "auto"]
+    constraint(isolate={"wave": "wrap", "join": "wrap"})
+    chosen = ("--mechanism=pool", "--trigger=stage", "--path=gateway", "--percentile=99.5")
+    limits = ("--max-functions=2", "--node-memory=10")
+    plan = planned(chiron, artefacts, *chosen, *limits, slo="1s")
+    assert (plan["trigger"], plan["path"], len(plan["wraps"])) == ("stage", "gateway", 3)
+    assert {wrap["mechanism"] for wrap in plan["wraps"]} == {"pool"}
+    assert " for 99.5 % of requests, within the SLO of 1000 ms" in plan["why"][0]
+    assert any("constraints.json wants wave in a wrap of its own" in line for line in plan["why"])
+    told = [line for line in plan["why"] if line.startswith("limit: ")]
+    assert "3 functions to deploy, 2 allowed" in told[0]
+    assert all("a node has 10" in line for line in told[1:]) and len(told) == 4
 
 
 def test_the_fastest_plan_takes_no_longer_and_the_cheapest_no_more_cpus(chiron, artefacts):
@@ -56,12 +62,6 @@ def test_the_fastest_plan_takes_no_longer_and_the_cheapest_no_more_cpus(chiron, 
     cpus = [plan["cpus"] for plan in plans]
     latencies = [plan["predicted"]["latency_ms"] for plan in plans]
     assert cpus[0] == min(cpus) and latencies[2] == min(latencies)
-
-
-def test_the_percentile_is_named_with_the_latency_that_is_held_against_the_slo(chiron, artefacts):
-    for flags, percent in (((), 95), (("--percentile=50",), 50), (("--percentile=100",), 100)):
-        plan = planned(chiron, artefacts, *flags, slo="50ms")
-        assert f" for {percent} % of requests, within the SLO of 50 ms" in plan["why"][0]
 
 
 def test_it_is_said_in_how_many_cases_the_slo_is_kept_and_with_more_cpus(chiron, artefacts):
@@ -118,7 +118,7 @@ def test_json_alone_is_all_that_a_program_gets(chiron, artefacts, tmp_path):
     assert not (tmp_path / "plan.png").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "slo", "bar"),
     [
         (1.0, 0.5, "=" * 16 + "|" + "!" * 15),
@@ -131,15 +131,7 @@ def test_a_bar_ends_where_the_plan_does_and_has_the_slo_across(share, slo, bar):
     assert bar_of(share, slo).rstrip() == bar.rstrip()
 
 
-def test_constraints_of_the_folder_are_kept(chiron, artefacts, constraint):
-    assert len(planned(chiron, artefacts, slo="1s")["wraps"]) == 1
-    constraint(isolate={"wave": "wrap"})
-    plan = planned(chiron, artefacts, slo="1s")
-    assert len(plan["wraps"]) == 2
-    assert any("constraints.json wants wave in a wrap of its own" in line for line in plan["why"])
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "said"),
     [
         ({"isolate": {"nobody": "wrap"}}, "nobody"),
@@ -169,15 +161,7 @@ def test_variables_of_the_stack_file_keep_functions_apart(chiron, artefacts):
     assert any("different values of LEVEL" in line for line in plan["why"])
 
 
-def test_limits_that_cannot_be_kept_are_said_with_the_plan(chiron, artefacts, constraint):
-    constraint(isolate={"wave": "wrap", "join": "wrap"})
-    plan = planned(chiron, artefacts, "--max-functions=2", "--node-memory=10", slo="1s")
-    limits = [line for line in plan["why"] if line.startswith("limit: ")]
-    assert "3 functions to deploy, 2 allowed" in limits[0]
-    assert all("a node has 10" in line for line in limits[1:]) and len(limits) == 4
-
-
-@pytest.mark.parametrize("option", ["--max-functions=0", "--node-memory=0", "--strategy=luck"])
+@each_row("option", ["--max-functions=0", "--node-memory=0", "--strategy=luck"])
 def test_an_option_out_of_range_is_one_line(chiron, artefacts, option):
     result = chiron("schedule", artefacts, "--slo=20ms", option)
     assert result.status == 2

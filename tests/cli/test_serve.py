@@ -86,6 +86,7 @@ def test_a_gateway_alone_ends_by_a_signal_too(number, start):
     assert alive == []
 
 
+@pytest.mark.slow
 def test_the_hint_is_a_command_that_works_as_it_stands(start, small, tmp_path):
     (tmp_path / "token").write_text("secret-long-enough")
     options = ("--host=0.0.0.0", "--token-file=token", "--gateway=http://127.0.0.1:9")
@@ -131,6 +132,7 @@ def below(process, word):
     raise AssertionError(f"no process of {word}")
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_dies_ends_it_all_with_the_reason(start):
     process = start("serve", "gateway", "--gateway-port=0")
     process.wait_for(GATEWAY)
@@ -139,6 +141,7 @@ def test_a_supervisor_that_dies_ends_it_all_with_the_reason(start):
     assert "the supervisor of the gateway was killed: restart it" in how
 
 
+@pytest.mark.slow
 def test_one_of_the_services_has_no_gateway_and_starts_a_fork_server_again(start, small):
     process = start("serve", "scheduler", "--port=0")
     services = process.wait_for(SERVICES)

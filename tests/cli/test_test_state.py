@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.rows import each_row
+
 PAY = {
     "Type": "Task",
     "Resource": "arn:aws:states:::lambda:invoke",
@@ -72,7 +74,7 @@ def of(state: str, mock: Any = None, *options: str) -> list[str]:
     return ["--state-name", state, *mocked, *options]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "told"),
     [
         (
@@ -135,7 +137,7 @@ def test_a_state_is_told_as_aws_tells_it(tested, options, told) -> None:
     assert result.json == told
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variables", "told"),
     [
         ({"rate": 2}, {"status": "SUCCEEDED", "output": "10", "nextState": "Done"}),
@@ -207,7 +209,7 @@ def test_the_states_of_a_map_see_their_own_context(tested) -> None:
     assert tested(document, *options).json["output"] == '[{"n":"In","i":0}]'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mocks", "told"),
     [
         (
@@ -260,7 +262,7 @@ def test_what_writes_the_results_of_a_map_needs_no_mock(tested, tmp_path) -> Non
     assert tested(document, "--mocks", mocks).json["error"] == "States.ResultWriterFailed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mocks", "words"),
     [
         ({}, ["attempt 0", "'Pay'"]),
@@ -281,7 +283,7 @@ def test_mocks_that_do_not_fit_are_refused(tested, tmp_path, mocks, words) -> No
     assert [word for word in words if word not in result.error()] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "options", "word"),
     [
         (STATES, of("Pay"), "States"),

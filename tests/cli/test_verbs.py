@@ -14,6 +14,9 @@ from chiron.openfaas.stack import read_stack
 from chiron.workflow.documents import read_document
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan
+from tests.rows import each_row
+
+pytestmark = pytest.mark.usefixtures("without_template")
 
 
 def test_help_shows_an_example_and_every_verb(chiron):
@@ -39,16 +42,9 @@ def test_no_verb_at_all_shows_the_help_and_fails(chiron):
     assert "Usage: chiron" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        *sorted(VERBS),
-        "evaluate latency",
-        "evaluate prediction",
-    ],
-)
+@each_row("verb", sorted(VERBS))
 def test_the_help_of_every_verb_has_an_example_that_is_its_own(verb, chiron):
-    result = chiron(*verb.split(), "--help")
+    result = chiron(verb, "--help")
     assert result.status == 0
     assert f"Example:\n    chiron {verb}" in result.stdout
 

@@ -15,6 +15,7 @@ from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
 from chiron.workflow.errors import ChironError
 
+pytestmark = pytest.mark.usefixtures("without_template")
 REGISTRY = "registry.example:5000/team"
 
 

@@ -10,6 +10,7 @@ from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
 from chiron.workflow.folder import WorkflowFolder
 
+pytestmark = pytest.mark.usefixtures("without_template")
 HANDLER = "def handle(req):\n    return req\n"
 
 

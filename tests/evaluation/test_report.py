@@ -33,6 +33,7 @@ from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.documents import dump, write_atomically
 from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
 from chiron.workflow.timeline import Span, Timeline
 
 #: Label -> latency in ms, CPU in s a request, memory in MiB, requests per second.
@@ -49,12 +50,13 @@ SPANS = (Span(kind="start", wrap="w", start_ms=1.0, end_ms=4.0),
 TRACED = Timeline(workflow="w", source="measured", arrived_ms=1.0, latency_ms=20.0, spans=SPANS)
 
 
-@pytest.fixture
-def run_folder(small, profile_of, platform, tmp_path) -> Path:
-    """A run that is set up, of one workflow, of which nothing is measured yet."""
-    profile, out = profile_of(small.workflow), tmp_path / "run"
+@pytest.fixture(scope="module")
+def plans(write_folder, profile_of, platform, tmp_path_factory) -> dict[str, Plan]:
+    """The plan of each planner for the small workflow."""
+    workflow = write_folder(tmp_path_factory.mktemp("small")).workflow
+    profile = profile_of(workflow)
     plans = {
-        label: schedule(small.workflow, profile, platform, 30.0, Choices(planner=label.split()[0]))
+        label: schedule(workflow, profile, platform, 30.0, Choices(planner=label.split()[0]))
         for label in KNOWN
         if not label.startswith("A/A")
     }
@@ -62,6 +64,13 @@ def run_folder(small, profile_of, platform, tmp_path) -> Path:
         update={"wraps": tuple(w.model_copy(update={"memory_mib": 999}) for w in
                                plans["pgp fork"].wraps)}
     )  # another plan than that of any other planner, whatever the search has found  # fmt: skip
+    return plans
+
+
+@pytest.fixture
+def run_folder(plans, platform, tmp_path) -> Path:
+    """A run that is set up, of one workflow, of which nothing is measured yet."""
+    out = tmp_path / "run"
     settings = Settings(planners=("one-to-one", "sand", "faastlane", "pgp"), mechanisms=("fork",))
     run = Run[Settings](
         settings=settings, machine=this_machine(), target=Target(provider="by-hand"),
@@ -73,6 +82,12 @@ def run_folder(small, profile_of, platform, tmp_path) -> Path:
     write_atomically(out / "platform.json", dump(platform))
     write_atomically(out / "finra" / "setup.json", dump(setup))
     return out
+
+
+@pytest.fixture
+def undrawn(monkeypatch) -> None:
+    """A report has no pictures, which take longer than all else of it."""
+    monkeypatch.setattr("chiron.evaluation.report.page.pictures", lambda *_: {})
 
 
 def write_rounds(out: Path, measurement, sample_of, count: int = 6, others=None) -> None:
@@ -136,6 +151,7 @@ def test_of_two_traces_the_faster_is_the_typical_one(measured):
     assert {row.typical.latency_ms for row in rows} == {20.0}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_others_had_meanwhile_stands_beside_the_errors_of_predictions(run_folder):
     write_rounds(run_folder, REQUESTS, requests_sample, others=0.45)
     result = LATENCY.of(read_run(run_folder))
@@ -280,6 +296,7 @@ def test_the_report_has_everything_in_one_file(measured):
     assert (measured / "latency.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("measurement", [None, REQUESTS, MEMORY, CLOSED])
 def test_the_report_leaves_out_what_was_not_measured(measurement, run_folder, measured, tmp_path):
     for each in (REQUESTS, MEMORY, CLOSED, OPEN, BREAKDOWN):
@@ -291,6 +308,7 @@ def test_the_report_leaves_out_what_was_not_measured(measurement, run_folder, me
                        CLOSED: ["throughput"]}[measurement]  # fmt: skip
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_other_verbs_have_left_is_shown(measured):
     (measured / "runtime.csv").write_text("what,ms\n<noop>,1.5\n")
     (measured / "prediction.csv").write_text(
@@ -325,6 +343,7 @@ def test_a_baseline_with_just_our_plan_counts_as_even(run_folder):
     assert result.row("finra", "pgp fork").against == {}
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("commit", ["", "abc-dirty-123"])
 def test_a_run_that_nobody_can_repeat_is_called_no_evidence(commit, run_folder):
     assert "No evidence" not in write_report(run_folder).read_text()

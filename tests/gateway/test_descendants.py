@@ -15,11 +15,11 @@ from chiron.gateway import processes
 from chiron.gateway.embedded import EmbeddedGateway
 
 TIMEOUT_S = 60
-#: Forks a daemon as System V daemons do, which takes memory if it is to and says its pid.
+#: Forks a daemon as System V daemons do, which says its pid; it takes memory, or is stubborn.
 DAEMON = """
-    import ctypes, os, subprocess, sys, time
+    import ctypes, os, signal, subprocess, sys, time
 
-    def daemon(size):
+    def daemon(size, stubborn):
         reader, writer = os.pipe()
         if os.fork():
             os.close(writer)
@@ -29,6 +29,8 @@ DAEMON = """
             if os.fork():
                 os._exit(0)
             os.setsid()
+        if stubborn:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.closerange(0, writer)
         os.closerange(writer + 1, 1000)
         os.write(writer, str(os.getpid()).encode())
@@ -44,7 +46,7 @@ DAEMON = """
             ctypes.CDLL(None).prctl(1, 0)  # what ends it with its parent
             os.kill(os.getppid(), 9)
             time.sleep(600)
-        return f"{os.getpid()} {daemon(int(request.body or 0))}"
+        return f"{os.getpid()} {daemon(int(request.body or 0), request.path == '/stubborn')}"
 """
 
 
@@ -150,26 +152,34 @@ def gateway_with_daemon(store, make_image):
     with EmbeddedGateway(images=store.root) as gateway:
         body = {"service": "daemon", "image": "daemon"}
         requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
-        answer = requests.post(f"{gateway.url}/function/daemon", "0", timeout=TIMEOUT_S)
+        answer = requests.post(f"{gateway.url}/function/daemon/stubborn", "0", timeout=TIMEOUT_S)
         yield gateway, [int(pid) for pid in answer.text.split()]
+
+
+def scratch_of(pids: list[int]) -> Path:
+    """The gateway's temporary folder, told from a function's home in it."""
+    return Path(psutil.Process(pids[0]).environ()["HOME"]).parents[2]
 
 
 @pytest.mark.parametrize("killed", [("gateway",), ("supervisor",), ("gateway", "supervisor")])
 def test_a_daemon_ends_with_its_gateway(killed, store, make_image, alive, wait_until):
     with gateway_with_daemon(store, make_image) as (gateway, pids):
         [supervisor] = psutil.Process(gateway.pid).children()
+        scratch = scratch_of(pids)
         of_name = {"gateway": psutil.Process(gateway.pid), "supervisor": supervisor}
         for name in killed:
             of_name[name].suspend()
         for name in killed:
             of_name[name].kill()
-        wait_until(lambda: not any(alive(pid) for pid in pids))
+        wait_until(lambda: not any(alive(pid) for pid in [*pids, gateway.pid]))
+        if len(killed) == 1:
+            wait_until(lambda: not scratch.exists())
 
 
 def test_a_stopped_supervisor_outlives_no_gateway(store, make_image, alive, wait_until):
     with gateway_with_daemon(store, make_image) as (gateway, pids):
         [supervisor] = psutil.Process(gateway.pid).children()
-        scratch = Path(psutil.Process(pids[0]).environ()["HOME"]).parents[2]
+        scratch = scratch_of(pids)
         supervisor.suspend()
         os.kill(gateway.pid, signal.SIGKILL)
         wait_until(lambda: not any(alive(pid) for pid in [*pids, supervisor.pid]))

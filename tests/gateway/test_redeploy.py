@@ -86,19 +86,3 @@ def test_a_function_keeps_its_image_version_until_it_is_deployed_again(deploy, m
     make_image(function.name, code + "    # changed\n")
     make_image(function.name, code + "    # changed again\n")
     assert function.post().text == first
-
-
-def test_a_redeployment_keeps_the_number_of_replicas(deploy, wait_until):
-    function = deploy(version("old"))
-    function.scale(2)
-    assert put(function) == 202
-    wait_until(lambda: function.describe().get("availableReplicas") == 2)
-
-
-def test_scaling_down_under_requests_loses_none(deploy, wait_until, in_background):
-    function = deploy(version("same"))
-    function.scale(3)
-    wait_until(lambda: function.describe().get("availableReplicas") == 3)
-    calls = [in_background(function.post) for _ in range(100)]
-    function.scale(1)
-    assert {call.result(TIMEOUT_S).status_code for call in calls} == {200}

@@ -69,27 +69,6 @@ def test_sigterm_ends_every_process_and_the_temporary_files(store, family, alive
     assert not scratch.exists()
 
 
-def test_killing_the_gateway_leaves_no_function(store, family, alive, wait_until):
-    with EmbeddedGateway(images=store.root) as gateway:
-        pids = family(gateway) + everything_below(gateway.pid)
-        scratch = scratch_of(pids[0])
-        os.kill(gateway.pid, signal.SIGKILL)
-        wait_until(lambda: not any(alive(pid) for pid in pids))
-        wait_until(lambda: not scratch.exists())
-
-
-def test_killing_the_supervisor_ends_the_gateway_and_leaves_no_function(
-    store, family, alive, wait_until
-):
-    with EmbeddedGateway(images=store.root) as gateway:
-        pids = family(gateway)
-        scratch = scratch_of(pids[0])
-        [supervisor] = psutil.Process(gateway.pid).children()
-        supervisor.kill()
-        wait_until(lambda: not any(alive(pid) for pid in [*pids, gateway.pid]))
-        assert not scratch.exists()
-
-
 def test_a_gateway_ends_with_the_process_that_embeds_it(store, alive, wait_until):
     code = (
         "import sys, os, time; from pathlib import Path;"

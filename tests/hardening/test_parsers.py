@@ -23,7 +23,6 @@ PARSERS = [
 #: Inputs of a soak: of all parsers together more than a million.
 INPUTS, GUIDED = 160_000, 20_000
 SHORT = settings(
-    max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 TEXTS = st.text(max_size=20) | st.sampled_from(

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.predictor.explain import Parts, explain
@@ -82,10 +82,8 @@ plans = st.one_of(
         plan, st.just(APART), st.just("fork"), trigger=triggers, orchestrator=st.just("client")
     ),
 )
-several = settings(deadline=None, max_examples=50)
 
 
-@several
 @given(plans, profiles, platforms)
 def test_the_parts_of_all_steps_sum_up_to_the_latency(made, profile, platform):
     predictor = Predictor(profile, platform)
@@ -101,7 +99,6 @@ def test_the_parts_of_all_steps_sum_up_to_the_latency(made, profile, platform):
         assert min(parts) >= 0
 
 
-@several
 @given(plans, profiles, platforms)
 def test_a_trace_nests_and_shows_no_more_busy_cores_than_there_are(made, profile, platform):
     trace = chrome_trace(plan_timeline(made, WORKFLOW, Predictor(profile, platform))[0])

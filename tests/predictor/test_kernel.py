@@ -11,15 +11,13 @@ from pathlib import Path
 
 import oracle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.predictor import compiling
 from chiron.predictor.execution import Execution, Node
 from chiron.predictor.mechanisms.mechanism import Costs
 from chiron.predictor.simulator import Interpreter, Processes, Simulator, Span, Work
-
-several = settings(deadline=None, max_examples=50)
 
 times = st.one_of(
     st.just(0.0),
@@ -72,7 +70,6 @@ def close(spans: Sequence[Span]) -> list[tuple]:
     )
 
 
-@several
 @given(st.data(), functions, processes, st.integers(1, 6), interpreters, wasted)
 def test_the_kernel_answers_as_the_oracle_does(
     data, functions, processes, cores, interpreter, wasted
@@ -108,7 +105,6 @@ hours = st.floats(0.0, 3_600_000.0)
 long_works = st.lists(st.tuples(st.sampled_from(KINDS), hours), max_size=4).map(tuple)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.fixed_dictionaries(dict.fromkeys("abcd", long_works)), processes, st.integers(1, 3))
 def test_functions_of_an_hour_end_too(functions, processes, cores):
     kernel = Simulator(functions, Interpreter(7_777.7, 0.3, 0.7))

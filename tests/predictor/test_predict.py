@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from by_hand import FUNCTIONS, TWO_WRAPS, WORKFLOW, Wraps, plan
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.predictor.predict import Predictor, predict
@@ -282,7 +282,6 @@ def test_a_plan_of_another_workflow_is_refused(costs, profile, wraps, code):
     assert error.code == code
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.data())
 def test_tasks_of_one_function_may_change_places(data):
     tasks = "uvwxyz"
@@ -344,7 +343,6 @@ def test_a_process_that_is_forked_keeps_a_core_busy_meanwhile(platform, profile)
     assert prediction.latency_ms == 17.0 + 2.0
 
 
-@settings(deadline=None, max_examples=50)
 @given(shapes, profiles, constants, st.integers(1, 3), st.sampled_from(["fork", "pool"]))
 def test_every_prediction_lies_within_its_range(wraps, profile, constants, cpus, mechanism):
     variation = {"work_variation": (0.9, 1.0, 1.1, 1.5), "request_variation": (-0.5, 0.0, 3.0)}
@@ -356,7 +354,6 @@ def test_every_prediction_lies_within_its_range(wraps, profile, constants, cpus,
     assert prediction.latency_ms <= within.ms
 
 
-@settings(deadline=None, max_examples=50)
 @given(shapes, profiles, constants, st.sampled_from(["fork", "pool"]), st.sampled_from([0.5, 2.0]))
 def test_a_place_where_all_takes_twice_as_long_takes_twice_as_long(
     wraps, profile, constants, mechanism, scale

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from by_engines import request_ms
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import Process, simulate
 from test_kernel import close
@@ -30,7 +30,6 @@ from chiron.wrap.core.triggers import buckets, groups
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(600, method="thread")
 
-several = settings(deadline=None, max_examples=50)
 times = st.just(0.0) | st.integers(1, 12).map(float) | st.floats(0, 30).map(lambda t: round(t, 3))
 parts = st.sampled_from([0.0, 0.25, 1.0])
 MECHANISMS = st.sampled_from(["fork", "pool"])
@@ -131,7 +130,6 @@ def interpreter_of(platform: Platform) -> Interpreter:
     )
 
 
-@several
 @given(st.data(), workflows(), profiles)
 def test_the_kernel_answers_as_the_engines_do_in_virtual_time(data, workflow, profile):
     constants = {
@@ -230,7 +228,6 @@ def _wrap_ms(
     return max(ends) + costs.gathering_ms(len(processes))
 
 
-@several
 @given(st.data(), workflows(), profiles)
 def test_stages_in_processes_of_their_own_take_what_the_equations_say(data, workflow, profile):
     """Where nothing is begun before what was begun earlier: T_RPC >= T_INV, T_Startup >= T_Block.
@@ -276,7 +273,6 @@ def apart(workflow: Workflow, **fields: Any) -> tuple[Plan, Plan]:
     return Plan(**known, wraps=(one,)), Plan(**known, wraps=each, orchestrator="client")
 
 
-@several
 @given(st.data(), workflows(streams=False), profiles)
 def test_data_is_never_slower_than_stages_where_nothing_is_shared(data, workflow, profile):
     """No core, no process, and no turn to be forked or called, for which others would come first.

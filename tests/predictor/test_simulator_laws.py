@@ -6,7 +6,7 @@ import math
 
 import pytest
 from by_process import simulate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Process
 
@@ -41,14 +41,12 @@ interpreters = st.builds(
     thread_ready_ms=st.sampled_from([None, 0.0, 0.6]) | floats(0.0, 5.0),
 )
 cores = st.integers(1, 5)
-several = settings(deadline=None, max_examples=30)
 
 
 def time_ms(work, *kinds):
     return sum(duration for kind, duration in work if kind in kinds)
 
 
-@several
 @given(
     st.lists(st.builds(Process, times, st.tuples(works)), min_size=1, max_size=6),
     cores,
@@ -66,7 +64,6 @@ def test_contention_overhead_delays_no_thread_by_more_than_its_share(processes, 
     assert max(ends) - start <= (max(perfect) - start) * (1 + wasted) + 1e-6
 
 
-@several
 @given(
     st.integers(1, 8),
     st.integers(1, 40).map(float),
@@ -85,7 +82,6 @@ def test_n_equal_cpu_threads_take_n_times_as_long_and_their_switches(
     assert ends == [pytest.approx(n * duration + switches * cost, **CLOSE)]
 
 
-@several
 @given(processes, st.lists(times, min_size=1, max_size=4), st.data(), cores, interpreters)
 def test_a_helper_is_a_native_thread_of_another_process(processes, helpers, data, k, interpreter):
     """Where it begins at once and nobody waits for it, its function ends as if it were one."""
@@ -99,14 +95,12 @@ def test_a_helper_is_a_native_thread_of_another_process(processes, helpers, data
     assert ends == pytest.approx(expected[: len(ends)], **CLOSE)
 
 
-@several
 @given(st.lists(times, min_size=1, max_size=8), cores)
 def test_sleepers_take_as_long_as_the_longest(durations, k):
     threads = tuple((("block", duration),) for duration in durations)
     assert simulate([Process(0.0, threads)], k, FREE) == [pytest.approx(max(durations))]
 
 
-@several
 @given(st.integers(1, 9), times, cores)
 def test_n_native_threads_on_k_cores_take_their_share_and_at_most_whole_rounds(n, duration, k):
     """Where each had a core until its end, ceil(n / k) rounds; sharing leaves no core idle."""
@@ -115,7 +109,6 @@ def test_n_native_threads_on_k_cores_take_their_share_and_at_most_whole_rounds(n
     assert end <= duration * math.ceil(n / k) + 1e-6
 
 
-@several
 @given(processes, cores, interpreters)
 def test_every_simulation_ends_with_a_number_after_the_start(processes, k, interpreter):
     ends = simulate(processes, k, interpreter)
@@ -124,7 +117,6 @@ def test_every_simulation_ends_with_a_number_after_the_start(processes, k, inter
         assert end >= process.start_ms
 
 
-@several
 @given(processes, cores, interpreters)
 def test_nothing_ends_before_its_longest_thread_its_gil_or_the_cores_allow(
     processes, k, interpreter
@@ -141,7 +133,6 @@ def test_nothing_ends_before_its_longest_thread_its_gil_or_the_cores_allow(
     assert max(ends) >= first + computing / k - 1e-6
 
 
-@several
 @given(processes, cores, st.sampled_from([0.5, 1.0, 5.0]))
 def test_nothing_ends_after_all_that_there_is_to_do_one_after_another(processes, k, interval):
     ends = simulate(processes, k, Interpreter(interval, 0.0, 0.0))
@@ -149,7 +140,6 @@ def test_nothing_ends_after_all_that_there_is_to_do_one_after_another(processes,
     assert max(ends) <= max(process.start_ms for process in processes) + all_ms + 1e-6
 
 
-@several
 @given(st.data(), processes, cores, interpreters)
 def test_the_order_of_processes_makes_no_difference(data, processes, k, interpreter):
     order = data.draw(st.permutations(range(len(processes))))
@@ -158,7 +148,6 @@ def test_the_order_of_processes_makes_no_difference(data, processes, k, interpre
     assert permuted == pytest.approx([ends[i] for i in order], **CLOSE)
 
 
-@several
 @given(processes, cores, interpreters, st.sampled_from([0.25, 0.5, 2.0, 4.0]))
 def test_scaling_all_times_scales_the_answer(processes, k, interpreter, scale):
     scaled = [
@@ -178,7 +167,6 @@ def test_scaling_all_times_scales_the_answer(processes, k, interpreter, scale):
     assert simulate(scaled, k, slower) == pytest.approx(ends, **CLOSE)
 
 
-@several
 @given(st.lists(st.builds(Process, times, st.tuples(works)), min_size=1, max_size=5), cores)
 def test_more_cores_never_end_later_where_no_thread_waits_for_a_gil(processes, k):
     fewer, more = simulate(processes, k, FREE), simulate(processes, k + 1, FREE)
@@ -192,14 +180,12 @@ no_native = st.lists(
 )
 
 
-@several
 @given(no_native, interpreters, st.integers(2, 5))
 def test_one_process_without_native_code_never_needs_a_second_core(threads, interpreter, k):
     process = Process(0.0, tuple(threads))
     assert simulate([process], k, interpreter) == simulate([process], 1, interpreter)
 
 
-@several
 @given(processes, cores, interpreters)
 def test_the_same_question_has_the_same_answer(processes, k, interpreter):
     assert simulate(processes, k, interpreter) == simulate(processes, k, interpreter)
@@ -211,7 +197,6 @@ long_works = st.lists(
 ).map(tuple)
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.builds(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pytest
 from by_process import simulate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Process
 
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.timeout(600, method="thread")
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
 #: More cores than any of these processes has threads.
 MANY = 64
-several = settings(deadline=None, max_examples=30)
 
 times = st.integers(0, 40).map(float) | st.floats(0.0, 40.0).map(lambda time: round(time, 3))
 periods = st.tuples(st.sampled_from(["cpu", "native", "block"]), times)
@@ -73,7 +72,6 @@ def with_more(draw: st.DrawFn, made: Sequence[Process]) -> list[Process]:
     return [*made[:index], grown, *made[index + 1 :]]
 
 
-@several
 @given(st.data(), processes, interpreters)
 def test_more_work_ends_no_earlier_than_the_handovers_explain(data, processes, interpreter):
     ends, slack = ends_and_slack_ms(processes, interpreter)
@@ -82,7 +80,6 @@ def test_more_work_ends_no_earlier_than_the_handovers_explain(data, processes, i
         assert after >= before - least
 
 
-@several
 @given(processes, st.integers(1, 5), interpreters)
 def test_fewer_cores_end_no_earlier_than_the_handovers_explain(processes, k, interpreter):
     ends, slack = ends_and_slack_ms(processes, interpreter)
@@ -106,7 +103,6 @@ def with_longer(
     return cores, index, [*made[:index], longer, *made[index + 1 :]]
 
 
-@several
 @given(st.data(), alone(computing))
 def test_more_work_never_ends_earlier_where_no_thread_waits(data, processes):
     """However few the cores are: what runs longer takes its share of them for longer."""
@@ -115,7 +111,6 @@ def test_more_work_never_ends_earlier_where_no_thread_waits(data, processes):
         assert after >= before - 1e-6
 
 
-@several
 @given(st.data(), alone(works))
 def test_what_has_more_work_never_ends_earlier_itself(data, processes):
     k, index, more = with_longer(data, processes, periods)

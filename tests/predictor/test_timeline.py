@@ -8,7 +8,7 @@ from itertools import groupby, pairwise, zip_longest
 
 import pytest
 from by_process import simulate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Process
 
@@ -43,7 +43,6 @@ free = st.builds(
     Interpreter, st.sampled_from([0.5, 1.0, 5.0, 12.3]), st.just(0.0), st.sampled_from([0.0, 0.1])
 )
 cores = st.integers(1, 5)
-several = settings(deadline=None, max_examples=30)
 MANY = 64
 
 
@@ -61,7 +60,6 @@ def overlap(spans: Sequence[Span]) -> float:
     return max((a.end_ms - b.start_ms for a, b in pairwise(ordered)), default=0.0)
 
 
-@several
 @given(processes, cores, interpreters)
 def test_a_thread_does_one_thing_at_a_time_without_a_gap(processes, k, interpreter):
     spans, _ = recorded(processes, k, interpreter)
@@ -70,7 +68,6 @@ def test_a_thread_does_one_thing_at_a_time_without_a_gap(processes, k, interpret
             assert after.start_ms == pytest.approx(before.end_ms, abs=CLOSE_MS)
 
 
-@several
 @given(processes, cores, interpreters)
 def test_a_process_ends_with_its_last_span(processes, k, interpreter):
     spans, ends = recorded(processes, k, interpreter)
@@ -81,7 +78,6 @@ def test_a_process_ends_with_its_last_span(processes, k, interpreter):
             assert max(own) == pytest.approx(end, abs=CLOSE_MS)
 
 
-@several
 @given(processes, cores, interpreters)
 def test_a_gil_has_one_holder_at_a_time(processes, k, interpreter):
     spans, _ = recorded(processes, k, interpreter)
@@ -90,7 +86,6 @@ def test_a_gil_has_one_holder_at_a_time(processes, k, interpreter):
         assert overlap(holders) <= CLOSE_MS
 
 
-@several
 @given(processes, interpreters)
 def test_nobody_waits_for_a_gil_that_nobody_holds(processes, interpreter):
     spans, _ = recorded(processes, MANY, interpreter)
@@ -104,7 +99,6 @@ def test_nobody_waits_for_a_gil_that_nobody_holds(processes, interpreter):
         assert covered == pytest.approx(waiting.end_ms - waiting.start_ms, abs=CLOSE_MS)
 
 
-@several
 @given(processes, free)
 def test_with_cores_for_all_a_thread_does_its_periods_and_calls_the_next(processes, interpreter):
     spans, _ = recorded(processes, MANY, interpreter)
@@ -121,7 +115,6 @@ def test_with_cores_for_all_a_thread_does_its_periods_and_calls_the_next(process
                 assert done == pytest.approx(wanted, abs=CLOSE_MS)
 
 
-@several
 @given(processes, cores, free)
 def test_the_cores_are_never_idle_while_someone_could_compute(processes, k, interpreter):
     """Work is conserved: what all threads compute is what the busy cores give them."""
@@ -143,7 +136,6 @@ real_works = st.lists(
 ).map(tuple)
 
 
-@several
 @given(st.lists(real_works, min_size=2, max_size=5), st.sampled_from([0.5, 1.0, 5.0, 12.3]))
 def test_a_holder_is_stopped_one_interval_after_it_was_asked_and_no_earlier(works, interval):
     interpreter = Interpreter(interval, 0.0, thread_startup_ms=0.1)  # every hold has a length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.scheduler.choices import Choices
@@ -20,6 +20,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
 from chiron.workflow.profile import IN_CONTAINER
 from chiron.wrap.functions.leftovers import THREADS_RUN_ON
+from tests.examples import FEWER
 from tests.rows import each_row
 
 
@@ -339,7 +340,7 @@ def worlds(draw: st.DrawFn):
     return facts, {"isolate": isolate, "together": draw(st.lists(pairs, max_size=1))}
 
 
-@settings(deadline=None, max_examples=30)
+@FEWER
 @given(
     worlds(),
     st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=5), min_size=1, max_size=3),

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.predictor.unrolling import Run
@@ -26,6 +26,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, Profile
+from tests.examples import FEWER
 
 MIB = 2**20
 
@@ -349,7 +350,6 @@ def genes() -> tuple[Workflow, Profile]:
 
 
 SCIENTIFIC = (crops(), genes())
-several = settings(deadline=None, max_examples=30)
 places = st.fixed_dictionaries(
     {
         "cpus": st.sampled_from([1, 2, 4]),
@@ -361,7 +361,7 @@ places = st.fixed_dictionaries(
 pairs = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=3)
 
 
-@several
+@FEWER
 @given(st.one_of(graphs(), st.sampled_from(SCIENTIFIC)), places, pairs)
 def test_a_merge_makes_neither_the_cut_nor_the_critical_path_longer(platform, drawn, place, pairs):
     workflow, profile = drawn
@@ -400,7 +400,7 @@ def test_of_fifty_tasks_the_critical_path_goes_from_wrap_to_wrap_less_often(
     assert len(plan.wraps) == min(15, len(last))
 
 
-@several
+@FEWER
 @given(st.one_of(graphs(), st.sampled_from(SCIENTIFIC)), places, pairs, st.integers(1, 12))
 def test_quota_cores_and_contention_hold_for_every_wrap(platform, drawn, place, pairs, most):
     workflow, profile = drawn
@@ -428,7 +428,7 @@ def _apart(workflow: Workflow, pairs: Sequence[tuple[int, int]]) -> list[tuple[s
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=20)
+@FEWER
 def test_what_pgp_finds_is_not_slower_where_objects_cost_something(platform, order):
     names = "abcdefgh"
     needs = {

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise, product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.scheduler.kernighan_lin import TRIED, Exchange, Functions, exchanged, kernighan_lin
+from tests.examples import FEWER
 
-several = settings(deadline=None, max_examples=30)
 sides = st.lists(st.integers(0, 9), min_size=1, max_size=5).map(lambda side: tuple(sorted(side)))
 
 
@@ -28,7 +28,7 @@ def apart(draw: st.DrawFn) -> tuple[Functions, Functions]:
     return tuple(sorted(numbers[:cut])), tuple(sorted(numbers[cut:]))
 
 
-@several
+@FEWER
 @given(apart(), st.integers())
 def test_each_function_leaves_its_process_at_most_once(sides, seed):
     a, b = sides
@@ -40,7 +40,7 @@ def test_each_function_leaves_its_process_at_most_once(sides, seed):
         assert len(left) <= 1 and len(came) <= 1 and left | came
 
 
-@several
+@FEWER
 @given(sides, sides, st.integers())
 def test_functions_are_kept_no_process_is_emptied_and_the_cost_is_that_of_the_content(a, b, seed):
     cost = arbitrary_cost(seed)
@@ -50,7 +50,7 @@ def test_functions_are_kept_no_process_is_emptied_and_the_cost_is_that_of_the_co
         assert price == cost(new_a, new_b)
 
 
-@several
+@FEWER
 @given(sides, sides, st.integers())
 def test_the_first_exchange_is_the_best_of_all_moves_and_swaps(a, b, seed):
     cost = arbitrary_cost(seed)
@@ -63,7 +63,7 @@ def test_the_first_exchange_is_the_best_of_all_moves_and_swaps(a, b, seed):
     assert first == min(costs + same)
 
 
-@several
+@FEWER
 @given(sides, sides, st.integers())
 def test_the_same_question_has_the_same_steps(a, b, seed):
     cost = arbitrary_cost(seed)

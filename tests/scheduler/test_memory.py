@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.scheduler.memory import FORKED_MEMORY_MIB, at_once_mib, running_mib, runtimes_mib
 from chiron.workflow.model import NOTHING, Stream, Task, Workflow
 from chiron.workflow.profile import FunctionProfile, Profile
+from tests.examples import FEWER
 
 
 def known(needs: dict[str, str], mib: dict[str, float]) -> tuple[Workflow, Profile]:
@@ -63,7 +64,7 @@ def test_a_task_is_there_with_what_it_reads_while_that_is_written(third, most):
     assert at_once_mib("abc", workflow, profile) == most
 
 
-@settings(deadline=None, max_examples=30)
+@FEWER
 @given(st.lists(st.tuples(st.sets(st.integers(0, 6), max_size=3), st.integers(0, 9)), max_size=7))
 def test_no_tasks_that_can_run_at_once_take_more(edges):
     names = "abcdefg"[: len(edges)]

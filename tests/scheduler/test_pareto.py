@@ -6,7 +6,7 @@ import shlex
 import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chiron.scheduler.choices import Choices
@@ -15,6 +15,7 @@ from chiron.scheduler.pareto import considered, pareto, preferred, undominated
 from chiron.scheduler.picture import Picture, draw
 from chiron.scheduler.schedule import job_of, schedule
 from chiron.workflow.errors import ChironError
+from tests.examples import FEWER
 
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
 texts = st.lists(periods, min_size=1, max_size=3).map(
@@ -22,7 +23,7 @@ texts = st.lists(periods, min_size=1, max_size=3).map(
 )
 
 
-@settings(deadline=None, max_examples=20)
+@FEWER
 @given(
     st.fixed_dictionaries(dict.fromkeys("abcd", texts)),
     st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(" ".join), min_size=1),

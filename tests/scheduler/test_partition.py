@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.scheduler.conflict_rules import find_conflicts
@@ -18,8 +18,8 @@ from chiron.scheduler.problem import Problem
 from chiron.scheduler.shapes import Shape, bounds_ms, slots_of
 from chiron.scheduler.slots import Slots, water_level_ms
 from chiron.workflow.constraints import NO_CONSTRAINTS
+from tests.examples import FEWER
 
-several = settings(deadline=None, max_examples=20)
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
 texts = st.lists(periods, min_size=1, max_size=3).map(
     lambda listed: " ".join(f"{kind} {duration}" for kind, duration in listed)
@@ -65,7 +65,7 @@ def partitions(functions: tuple[int, ...], count: int) -> Iterator[Partition]:
     yield from extended(functions, ())
 
 
-@several
+@FEWER
 @given(profiles, stages, st.lists(st.sampled_from("abcd"), max_size=2), st.integers(0, 3))
 def test_a_greedy_partition_breaks_no_conflict_as_long_as_there_are_enough_processes(
     workflow, profile, platform, functions, stage, unshareable, more
@@ -126,7 +126,7 @@ def test_tiny_stages_get_by_with_as_few_processes_as_any_partition(problem):
     assert sum(excess) / len(excess) < 0.002
 
 
-@several
+@FEWER
 @given(stages, profiles, st.sampled_from(["fork", "pool"]), st.data())
 def test_no_partition_is_faster_than_the_bound(problem, stage, functions, mechanism, data):
     known = problem(stage, functions, mechanism)
@@ -138,7 +138,7 @@ def test_no_partition_is_faster_than_the_bound(problem, stage, functions, mechan
     assert all(found)
 
 
-@several
+@FEWER
 @given(stages, profiles, st.sampled_from(["fork", "pool"]), st.data())
 def test_processes_with_a_core_each_that_only_use_the_gil_can_be_simulated_apart(
     problem, stage, functions, mechanism, data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.scheduler.choices import Choices
@@ -18,6 +18,7 @@ from chiron.scheduler.planners import (
 )
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.names import NAME
+from tests.examples import FEWER
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_tasks_wait_for_what_is_chosen_but_a_client_goes_stage_by_stage(
 names = st.from_regex(NAME.pattern, fullmatch=True)
 
 
-@settings(deadline=None, max_examples=20)
+@FEWER
 @given(
     names,
     st.lists(st.lists(names, min_size=1, max_size=7), min_size=1, max_size=3),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chiron.predictor.predict import predict
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.plan import Plan
+from tests.examples import FEWER
 
-several = settings(deadline=None, max_examples=20)
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
 texts = st.lists(periods, min_size=1, max_size=3).map(
     lambda listed: " ".join(f"{kind} {duration}" for kind, duration in listed)
@@ -37,7 +37,7 @@ def rank(plan: Plan) -> tuple[bool, int, float]:
     return not plan.meets_slo, plan.cpus, plan.predicted.latency_ms
 
 
-@several
+@FEWER
 @given(stages, profiles, constants, st.sampled_from(["fork", "pool", "auto"]), slos)
 @pytest.mark.parametrize("strategy", ["cost", "balanced", "latency"])
 def test_every_task_is_in_one_process_and_the_verdict_is_the_predictors(
@@ -54,7 +54,7 @@ def test_every_task_is_in_one_process_and_the_verdict_is_the_predictors(
     assert all(wrap.cpus <= place.cpus for wrap in plan.wraps)
 
 
-@several
+@FEWER
 @given(stages, profiles, constants, mechanisms)
 @example(
     stages=["a", "a a a a a"],
@@ -74,7 +74,7 @@ def test_a_looser_slo_never_costs_more_cpus(
     assert cpus == sorted(cpus, reverse=True)
 
 
-@several
+@FEWER
 @given(stages, profiles, constants, mechanisms, slos)
 def test_no_fixed_planner_is_better_in_slo_then_cpus_then_latency(
     workflow, profile, platform, stages, profiles, constants, mechanism, slo_ms
@@ -91,7 +91,7 @@ def test_no_fixed_planner_is_better_in_slo_then_cpus_then_latency(
             assert ours.predicted.latency_ms <= theirs.predicted.latency_ms
 
 
-@several
+@FEWER
 @given(stages, profiles, constants, slos)
 @example(
     stages=["a c", "a c c c", "c c c"],
@@ -116,7 +116,7 @@ def test_no_strategy_is_beaten_at_what_it_is_for(
         assert held["balanced"] == min(held.values())
 
 
-@several
+@FEWER
 @given(stages, profiles, constants, slos)
 def test_auto_is_as_good_as_the_better_mechanism(
     workflow, profile, platform, stages, profiles, constants, slo_ms

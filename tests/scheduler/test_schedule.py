@@ -72,7 +72,8 @@ def reversed_keys(value: object) -> object:
 
 
 def test_the_plan_is_the_same_for_any_hash_seed_and_order_of_keys(profile, platform):
-    jobs, most = [], {("pgp", 0): 6, ("faasflow", 0): 7, ("faasflow", 1000): 7}
+    jobs, here, most = [], [], {("pgp", 0): 6, ("faasflow", 0): 7, ("faasflow", 1000): 7}
+    place = platform(process_block_ms=4.0)
     for planner, sizes in most:
         known = profile(**FUNCTIONS)
         functions = {
@@ -80,32 +81,29 @@ def test_the_plan_is_the_same_for_any_hash_seed_and_order_of_keys(profile, platf
             for name, function in known.functions.items()
         }
         known = known.model_copy(update={"functions": functions})
+        here.append(
+            schedule(parse_workflow(WORKFLOW), known, place, 22.0, Choices(planner=planner))
+        )
         jobs.append(
             {
                 "planner": planner,
                 "workflow": WORKFLOW,
                 "profile": json.loads(dump(known)),
-                "platform": json.loads(dump(platform(process_block_ms=4.0))),
+                "platform": json.loads(dump(place)),
                 "slo_ms": 22.0,
             }
         )
-    answers = [
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            input=json.dumps(question),
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stdout
-        for seed, question in (("0", jobs), ("4242", reversed_keys(jobs)))
-    ]
-    for plans, bound in zip(
-        zip(*map(json.loads, answers), strict=True), most.values(), strict=True
-    ):
-        assert len({*plans}) == 1
-        plan = validate(Plan, parse_json(plans[0], "plan"), "plan")
+    there = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(reversed_keys(jobs)),
+        env={**os.environ, "PYTHONHASHSEED": "4242"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert json.loads(there) == [dump(plan) for plan in here]
+    for plan, bound in zip(here, most.values(), strict=True):
         assert 1 < plan.cpus <= bound, "a plan with something to decide"
 
 
@@ -128,7 +126,7 @@ def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
     strategy, one_node, profile, platform, monkeypatch
 ):
     """With a candidate for each number of CPUs and wraps it took minutes to say that none will."""
-    names = [f"f{number}" for number in range(160)]
+    names = [f"f{number}" for number in range(80)]
     functions = profile(
         **{name: f"cpu {1 + n % 17} block {n % 23}" for n, name in enumerate(names)}
     )
@@ -145,7 +143,7 @@ def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
     plan = schedule(workflow, functions, place, 1.0, Choices(strategy=strategy))
 
     assert not plan.meets_slo
-    assert 0 < len(made) < 120
+    assert 0 < len(made) < len(names)
 
 
 @pytest.mark.parametrize("planner", ["pgp", "one-to-one", "sand"])

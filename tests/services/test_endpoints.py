@@ -144,6 +144,7 @@ def test_generate_answers_with_a_folder_for_faas_cli(client, plan, tmp_path):
     assert list(stack.functions) == [wrap["name"] for wrap in plan["wraps"]]
 
 
+@pytest.mark.usefixtures("without_template")
 def test_generate_warns_of_functions_that_disturb_each_other(client, plan):
     assert (
         "Warning"
@@ -161,6 +162,7 @@ def test_generate_warns_of_functions_that_disturb_each_other(client, plan):
     assert warning.startswith(f'199 chiron "{said}')
 
 
+@pytest.mark.usefixtures("without_template")
 def test_generate_takes_a_timeout_with_its_unit(client, plan, tmp_path):
     body = {"plan": plan, "directory": "demo", "timeout": "2m"}
     answer = client.post("/generator/generate", json=body)
@@ -173,6 +175,7 @@ def test_generate_takes_a_timeout_with_its_unit(client, plan, tmp_path):
     assert (refused.status_code, refused.json["code"]) == (400, "bad-duration")
 
 
+@pytest.mark.usefixtures("without_template")
 @each_row(
     ("top", "name"),
     [

@@ -392,6 +392,18 @@ def test_uploads_of_requests_that_never_became_jobs_are_removed_on_start(app, co
         assert client.get(f"/jobs/{job}").status_code == 200
 
 
+def test_a_server_that_starts_repeats_what_only_measures_and_ends_what_else_ran(app, wait_until):
+    store = app.extensions["chiron"].store
+    for kind in ("deployment", "calibrate"):
+        store.submit(Submission(kind, kind, {}))
+        store.claim([kind])
+
+    with app.extensions["chiron"].running():
+        assert store.get("deployment").error.code == "interrupted"
+        wait_until(lambda: store.get("calibrate").status == "failed")
+    assert store.get("calibrate").error.code == "no-gateway"
+
+
 def test_an_error_of_the_thread_that_runs_jobs_is_the_end_of_the_server(store, monkeypatch):
     lost = threading.Event()
     worker = Worker(store, {}, lambda job: None, lost.set)

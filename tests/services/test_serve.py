@@ -70,6 +70,7 @@ def test_a_signal_ends_the_server_after_its_job_has_removed_what_it_deployed(
     assert store.get(queued).status == "queued"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_again_and_again_loses_no_job(tmp_path, calibrate, wait_until):
     with server(tmp_path) as (process, url):
         running, queued = calibrate(url, 2)
@@ -93,6 +94,7 @@ def test_a_server_that_is_killed_again_and_again_loses_no_job(tmp_path, calibrat
         assert status(running)["error"]["code"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_beside_a_job_requests_are_answered_and_when_it_is_cancelled_the_next_one_runs(
     tmp_path, calibrate, wait_until
 ):
@@ -110,6 +112,7 @@ def test_beside_a_job_requests_are_answered_and_when_it_is_cancelled_the_next_on
         assert (tmp_path / "removed").exists()
 
 
+@pytest.mark.slow
 def test_beside_silent_connections_who_has_the_token_is_served_and_others_leave_nothing(tmp_path):
     token = "correct-horse-battery"  # noqa: S105
     with server(tmp_path, token) as (process, url), ExitStack() as crowd:
@@ -181,6 +184,7 @@ server_process.main(Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_a_server_whose_thread_for_jobs_fails_ends_with_the_reason(tmp_path):
     root = Path(__file__).parents[2]
     path = os.pathsep.join((str(root), str(root / "tests" / "services")))

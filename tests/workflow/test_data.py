@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.data import is_json, resolve
@@ -87,14 +87,12 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(values, min_size=1))
 def test_the_list_of_json_outputs_is_the_list_of_their_values(outputs: list[object]):
     texts = {str(i): json.dumps(value) for i, value in enumerate(outputs)}
     assert json.loads(resolve(tuple(texts), "", texts)) == outputs
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(), min_size=1))
 def test_whatever_the_outputs_their_list_is_json_of_that_length(outputs: list[str]):
     texts = {str(i): text for i, text in enumerate(outputs)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
@@ -74,7 +74,6 @@ def test_what_is_no_json_is_refused_whatever_it_is(refused, text):
     assert refused(parse_json, text, "plan").code == "bad-json"
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.text() | st.binary())
 def test_any_text_is_a_value_or_a_one_line_error(text: str | bytes):
     try:
@@ -124,7 +123,6 @@ def test_documents_are_immutable():
         Outer(name="a").name = "b"
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.builds(
         Outer,

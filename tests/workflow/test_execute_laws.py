@@ -8,7 +8,7 @@ import json
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from state_machines import run, state_machines
 
@@ -21,11 +21,11 @@ from chiron.wrap.core.statemachine.machine import Machine
 from chiron.wrap.core.statemachine.values import dump
 from chiron.wrap.core.statemachine.visits import Begin, Delay, Step, Visit
 from chiron.wrap.values.jsonata import Jsonata
+from tests.examples import FEWER
 
 Given = tuple[dict[str, Any], str]
 #: When everything happens, in seconds since 1970.
 NOW = 1.7e9
-several = settings(max_examples=30)
 
 
 def outcome_of(done: Execution) -> tuple[str, str | None]:
@@ -92,7 +92,6 @@ class Play:
         assert repr(machine.outcome) == outcome
 
 
-@several
 @given(state_machines)
 def test_a_machine_is_over_once_and_its_trace_is_a_graph_in_order(drawn: Given) -> None:
     document, request = drawn
@@ -111,7 +110,6 @@ def test_a_machine_is_over_once_and_its_trace_is_a_graph_in_order(drawn: Given) 
     assert {task_of(name) for name in run_ones} <= workflow.by_name.keys()
 
 
-@several
 @given(state_machines, st.randoms(use_true_random=False))
 def test_in_whatever_order_tasks_end_a_machine_answers_the_same(
     drawn: Given, order: Random
@@ -122,7 +120,7 @@ def test_in_whatever_order_tasks_end_a_machine_answers_the_same(
     assert Play(workflow, order).run(request) == expected
 
 
-@settings(max_examples=10)  # each looks at all objects that there are
+@FEWER  # each looks at all objects that there are
 @given(state_machines, st.randoms(use_true_random=False))
 def test_states_that_were_left_are_gone_without_a_collection(drawn: Given, order: Random) -> None:
     document, request = drawn

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.documents import parse_json
@@ -143,7 +143,6 @@ plain_dags = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(anything | nearly_valid | plain_dags)
 def test_any_json_value_gives_a_workflow_or_a_one_line_error(document: Any):
     try:
@@ -221,7 +220,6 @@ def built(chain: list[Any]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
     return {"StartAt": "s0", "States": states}, stages
 
 
-@settings(deadline=None, max_examples=50)
 @given(chains.filter(lambda chain: set(map(str, chain)) != {"pass"}))
 def test_a_valid_machine_has_the_stages_that_its_branches_spell(chain: list[Any]):
     machine, stages = built(chain)

@@ -21,8 +21,8 @@ from chiron.wrap.core.statemachine.values import dump
 from chiron.wrap.core.statemachine.visits import Begin, Delay
 from chiron.wrap.values.jsonata import Jsonata
 
-#: Examples in the short form and in a soak, and what one of them may look at.
-EXAMPLES, MANY = 50, 30_000
+#: Examples in a soak, and what one example may look at.
+MANY = 30_000
 LOOKS = 20_000
 #: Tasks and waits of one example.
 EVENTS = 60
@@ -365,7 +365,6 @@ def check(document: dict[str, Any], request: str, answers: list[Any]) -> None:
         assert json.dumps([outcome.name, outcome.cause])
 
 
-@settings(max_examples=EXAMPLES)
 @given(machines, requests | texts, ends)
 def test_no_payload_and_no_machine_reaches_an_internal_error(
     document: dict[str, Any], request: str, answers: list[Any]

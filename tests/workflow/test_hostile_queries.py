@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_hostile_machines import (
     CATCHERS,
-    EXAMPLES,
     MANY,
     READ,
     RETRIERS,
@@ -165,7 +164,6 @@ machines = st.tuples(
 ).map(lambda each: each[0] | each[1])
 
 
-@settings(max_examples=EXAMPLES)
 @given(machines, requests | texts, ends)
 def test_no_payload_and_no_machine_reaches_an_internal_error(
     document: dict[str, Any], request: str, answers: list[Any]

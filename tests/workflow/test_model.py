@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.model import Source, Task, Workflow
@@ -51,7 +51,6 @@ def test_a_cycle_names_its_tasks_and_no_others(refused, sources):
         assert name in error.message
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.sets(st.integers(0, 11), max_size=4), min_size=1, max_size=12))
 def test_each_stage_is_one_more_than_the_deepest_predecessor(edges: list[set[int]]):
     before = {f"t{i}": tuple(f"t{j}" for j in sorted(js) if j < i) for i, js in enumerate(edges)}

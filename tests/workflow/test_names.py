@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.errors import ChironError
@@ -76,7 +76,6 @@ def test_names_that_differ_in_where_their_digits_part_are_distinct():
     check_distinct(["a-11", "a-1-1", "a11", "a1-1"], "tasks")
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.text(max_size=100))
 def test_a_workflow_name_is_one_that_openfaas_takes_or_is_refused(text: str):
     try:
@@ -88,7 +87,6 @@ def test_a_workflow_name_is_one_that_openfaas_takes_or_is_refused(text: str):
         assert workflow_name(name, "Name") == name
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.text(max_size=300) | st.integers() | st.none())
 def test_what_is_shown_in_a_message_fits_a_line(value: object):
     assert shown(value).isprintable()

@@ -103,22 +103,6 @@ def handle(event, context):
     assert run({"a": code}, b"hi", style="http").output == "POST / hi"
 
 
-def test_prints_do_not_reach_the_answer(run):
-    code = """
-import os, subprocess, sys
-print('{"output": "wrong"}')
-def handle(req):
-    print("noise", flush=True)
-    print("noise", file=sys.stderr)
-    sys.stdout.buffer.write(b"\\xff\\n")
-    sys.stdout.flush()
-    subprocess.run([sys.executable, "-c", "print(1)"], check=True)
-    os.write(1, b"\\xfe and no end of line")
-    return "right"
-"""
-    assert run({"a": code}).output == "right"
-
-
 def test_a_handler_may_leave_a_thread_behind(run):
     code = """
 import threading, time
@@ -153,25 +137,55 @@ def test_a_function_has_its_modules_data_and_package_to_itself(run):
     assert done.outputs == {"a": " ".join(["one"] * 6), "b": " ".join(["two"] * 6)}
 
 
-def test_a_module_of_a_function_hides_no_installed_one(run):
-    files = {
-        "handler.py": "import networkx\ndef handle(req): return networkx.Graph.__name__\n",
-        "networkx.py": "raise ImportError('not this one')\n",
-    }
-    assert run({"a": files}).output == "Graph"
+PRINTS = """
+import os, subprocess, sys
+print('{"output": "wrong"}')
+def handle(req):
+    print("noise", flush=True)
+    print("noise", file=sys.stderr)
+    sys.stdout.buffer.write(b"\\xff\\n")
+    sys.stdout.flush()
+    subprocess.run([sys.executable, "-c", "print(1)"], check=True)
+    os.write(1, b"\\xfe and no end of line")
+    return "right"
+"""
+THREAD = "import threading\ndef handle(req): return threading.current_thread().name"
+SETS = "import os\nos.environ['MINE'] = 'x'\ndef handle(req): return os.environ['MINE']"
+ASKS = "import os\ndef handle(req): return os.environ.get('MINE', '-')"
+TYPE = "def handle(req): return type(req).__name__"
+LOOKS = "from flask import request\ndef handle(req): return request.method + request.path"
+#: Functions of one run, and what each of them answers.
+OWN_WORLDS = {
+    "prints-elsewhere": (PRINTS, "right"),
+    "hides-no-installed-module": (
+        {
+            "handler.py": "import networkx\ndef handle(req): return networkx.Graph.__name__\n",
+            "networkx.py": "raise ImportError('not this one')\n",
+        },
+        "Graph",
+    ),
+    "runs-its-init": (
+        {
+            "__init__.py": "W = 'x'",
+            "handler.py": "import function\ndef handle(req): return function.W",
+        },
+        "x",
+    ),
+    "sets-a-variable": (SETS, "x"),
+    "sees-none-of-another": (ASKS, "-"),
+    "has-a-raw-body": (TYPE, "bytes"),
+    "has-text": (TYPE, "str"),
+    "looks-at-the-request": (LOOKS, "POST/"),
+}
 
 
-def test_no_handler_runs_in_the_main_thread(run):
-    code = "import threading\ndef handle(req): return threading.current_thread().name\n"
-    assert run({"a": code}).output != "MainThread"
-
-
-def test_the_init_of_a_function_runs(run):
-    files = {
-        "__init__.py": "W = 'x'",
-        "handler.py": "import function\ndef handle(req): return function.W",
-    }
-    assert run({"a": files, "b": ECHO}).outputs["a"] == "x"
+def test_each_function_has_a_world_of_its_own(run):
+    codes = {name: code for name, (code, _) in OWN_WORLDS.items()}
+    done = run(
+        codes | {"names-its-thread": THREAD}, of_function={"has-a-raw-body": {"RAW_BODY": "True"}}
+    )
+    assert done.outputs.pop("names-its-thread") != "MainThread"
+    assert done.outputs == {name: answer for name, (_, answer) in OWN_WORLDS.items()}
 
 
 def test_a_function_keeps_its_state_from_task_to_task(tmp_path):
@@ -181,20 +195,3 @@ def test_a_function_keeps_its_state_from_task_to_task(tmp_path):
     workflow = parse_workflow({"tasks": {"a": "f", "b": "f"}})
     done = run_reference(workflow, {"f": Handler(tmp_path, "flask", {})}, b"")
     assert done.output == "[1,2]"
-
-
-def test_what_a_function_puts_into_its_environment_stays_its_own(run):
-    sets = "import os\nos.environ['MINE'] = 'x'\ndef handle(req): return os.environ['MINE']"
-    asks = "import os\ndef handle(req): return os.environ.get('MINE', '-')"
-    assert run({"a": sets, "b": asks}).outputs == {"a": "x", "b": "-"}
-
-
-def test_raw_body_gives_a_flask_handler_bytes(run):
-    code = "def handle(req): return type(req).__name__"
-    done = run({"a": code, "b": code}, of_function={"a": {"RAW_BODY": "True"}})
-    assert done.outputs == {"a": "bytes", "b": "str"}
-
-
-def test_a_flask_handler_may_look_at_the_request(run):
-    code = "from flask import request\ndef handle(req): return request.method + request.path"
-    assert run({"a": code}, b"hi").output == "POST/"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -191,22 +188,6 @@ def test_what_is_no_timestamp_is_no_instant(text):
 def test_the_offset_of_a_timestamp_does_not_matter(moment, minutes):
     shown = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     assert instant(shown.isoformat()) == instant(shown.astimezone(UTC).isoformat())
-
-
-def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():
-    code = (
-        "import sys, wrap.core.statemachine.choices, wrap.core.statemachine.templates;"
-        "print(sorted({n for n in sys.modules if n.split('.')[0] in ('wrap', 'workflow')}))"
-    )
-    wrap = Path(__file__).parents[3] / "templates" / "python3-wrap"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=wrap, capture_output=True, text=True, check=True
-    )
-    names = done.stdout.strip("[]\n").replace("'", "").split(", ")
-    assert [name for name in names if not name.startswith("wrap.core.statemachine")] == [
-        "wrap",
-        "wrap.core",
-    ]
 
 
 @given(JSON)
