@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
 import http.client
@@ -386,6 +387,16 @@ def test_a_state_machine_answers_as_its_last_task_where_nothing_changes_that(
     assert (answer.body, answer.headers["Content-Type"]) == (b"\x89\xff", "image/png")
     answer = server.request(body="broken")  # both fail with it, and nothing catches the second
     assert (answer.status, answer.json["code"]) == (500, "status")
+
+
+def test_an_event_can_be_copied() -> None:
+    from wrap.functions.styles import Event
+    from wrap.values.value import Object
+
+    event = Event(Object("body"), {})
+    vars(event)["user"] = "u"
+    copied = copy.copy(event)
+    assert (copied.body, copied.method, vars(copied)["user"]) == (b"body", "POST", "u")
 
 
 @pytest.mark.parametrize("processes", [[[0, 1]], [[0], [1]]])

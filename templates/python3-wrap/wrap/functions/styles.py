@@ -93,6 +93,11 @@ class Event(_Given):
         """Create the fields at the first access to one."""
         return self._fields()[name] if name in _FIELDS else object.__getattribute__(self, name)
 
+    def __copy__(self) -> Event:
+        made = Event(self._given, self._trace)
+        _dict_of(made).update(_dict_of(self))
+        return made
+
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
         """All fields, as ``vars(event)`` shows them."""
