@@ -98,7 +98,7 @@ class Proxy:
     def ahead_of(self, routed: _Handler) -> _Handler:
         """Return a handler that forwards the calls of functions, and passes the rest to `routed`.
 
-        The search for a route costs as much as the rest of the way through aiohttp's application.
+        The search for a route takes up to a quarter of the CPU of aiohttp's server.
         """
 
         def handle(request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
