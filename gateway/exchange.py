@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import aiohttp
 from multidict import CIMultiDict
-from yarl import URL
 
+from chiron.gateway.connections import Answer, NotConnectedError
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.registry import Function
-from chiron.gateway.replica import Replica
 
 #: The largest body of a request to a function.
 LARGEST_BYTES = 64 << 20
 _CONNECT_ATTEMPTS = 5
 _BETWEEN_ATTEMPTS_S = 0.02
+#: The methods of requests that are sent again if their connection ends (RFC 9110, section 9.2.2).
+_IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE")
+_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 
 
 def too_large() -> GatewayError:
@@ -83,9 +85,7 @@ class OutgoingRequest:
 
 
 @asynccontextmanager
-async def exchange(
-    function: Function, outgoing: OutgoingRequest
-) -> AsyncIterator[aiohttp.ClientResponse]:
+async def exchange(function: Function, outgoing: OutgoingRequest) -> AsyncIterator[Answer]:
     """Send `outgoing` to a replica, waiting for one to be ready; yield the answer's head.
 
     The timeout of the answer starts when a replica is ready, and covers the caller's use of the
@@ -95,16 +95,20 @@ async def exchange(
     502 the process closed the connection, 413 the request's body is too large.
     """
     limit_s = function.limits.answer_s
-    large = outgoing.body if isinstance(outgoing.body, StreamedBody) else None
+    method, body = outgoing.method, outgoing.body
+    large = body if isinstance(body, StreamedBody) else None
     with function.admit():
         for attempt in range(1, _CONNECT_ATTEMPTS + 1):
             replica = await function.wait_ready()
             room = replica.large if large else nullcontext()
             with replica.busy():
                 try:
-                    async with asyncio.timeout(limit_s), room, _send(replica, outgoing) as response:
+                    sent = replica.connections.request(
+                        method, outgoing.target, outgoing.headers, body
+                    )
+                    async with asyncio.timeout(limit_s), room, sent as answer:
                         replica.heard = True
-                        yield response
+                        yield answer
                         return
                 except TimeoutError as error:
                     message = f"function {function.name}: no answer within {limit_s:g} s"
@@ -113,9 +117,12 @@ async def exchange(
                     if large and large.refused:
                         raise large.refused from error
                     # Nothing was sent if its process ended before it accepted the connection.
-                    refused = isinstance(error, aiohttp.ClientConnectorError)
+                    refused = isinstance(error, NotConnectedError)
                     replica.unreachable |= refused
-                    if attempt == _CONNECT_ATTEMPTS or not refused:
+                    again = attempt == 1 and not large and method in _IDEMPOTENT
+                    if attempt == _CONNECT_ATTEMPTS or not (
+                        refused or (again and isinstance(error, _LOST))
+                    ):
                         why = (
                             await replica.broken_connection_cause()
                             or f"the process closed the connection: {error}"
@@ -123,14 +130,3 @@ async def exchange(
                         message = f"function {function.name}: {why}"
                         raise GatewayError("broken-off", message, 502) from error
             await asyncio.sleep(_BETWEEN_ATTEMPTS_S)
-
-
-def _send(
-    replica: Replica, outgoing: OutgoingRequest
-) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-    url = replica.url
-    if outgoing.target:
-        url = URL(f"{url}{outgoing.target}", encoded=True)
-    return replica.http.request(
-        outgoing.method, url, headers=outgoing.headers, data=outgoing.body, allow_redirects=False
-    )

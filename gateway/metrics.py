@@ -9,6 +9,8 @@ import prometheus_client as prometheus
 from chiron.gateway.names import NAMESPACE
 from chiron.gateway.registry import Registry
 
+_Series = tuple[prometheus.Counter, prometheus.Histogram, prometheus.Counter]
+
 
 class Metrics:
     """Counts invocations; every request calls `record`."""
@@ -32,13 +34,21 @@ class Metrics:
             "gateway_service_count", "Replicas of a function.", [name], registry=own
         )
         self._totals: Counter[str] = Counter()
+        self._series: dict[tuple[str, int], _Series] = {}
 
     def record(self, function: str, code: int, seconds: float, size: int = 0) -> None:
         """Count one answered request; `size` is the bytes of its body and of the answer's."""
-        label = f"{function}.{NAMESPACE}"
-        self._invocations.labels(label, str(code)).inc()
-        self._seconds.labels(label).observe(seconds)
-        self._bytes.labels(label).inc(size)
+        series = self._series.get((function, code))
+        if series is None:
+            label = f"{function}.{NAMESPACE}"
+            series = self._series[function, code] = (
+                *(self._invocations.labels(label, str(code)), self._seconds.labels(label)),
+                self._bytes.labels(label),
+            )
+        calls, duration, transferred = series
+        calls.inc()
+        duration.observe(seconds)
+        transferred.inc(size)
         self._totals[function] += 1
 
     def invocations(self, function: str) -> float:

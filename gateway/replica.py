@@ -9,25 +9,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
-from yarl import URL
 
 from chiron.gateway.backend import Child
+from chiron.gateway.connections import CONNECTIONS, Connections
 from chiron.gateway.liveness import await_death
 
-#: Bytes of a body that a connection buffers ahead of its consumer (aiohttp buffers up to twice as
-#: many). With aiohttp's 64 KiB, reading pauses and resumes after every piece of a large body.
-READ_AHEAD_BYTES = 1 << 19
 _POLL_PERIOD_S = 0.02
 # The longest time from the end of its connections to the report of its end; Docker reports late.
 _END_S = 2.0
-# Below waitress's connection_limit of 100, so that no connection waits while others are idle.
-_CONNECTIONS = 96
 # Stalled uploads of large bodies leave the other connections to other callers.
-_LARGE_CALLS = _CONNECTIONS // 2
-# Below waitress's channel_timeout of 120 s, so that the server never hangs up first.
-_KEEPALIVE_S = 30.0
-
-
+_LARGE_CALLS = CONNECTIONS // 2
 # Seconds from SIGTERM to SIGKILL of a replica.
 _STOP_S = 5.0
 
@@ -45,13 +36,11 @@ class Replica:
         #: Whether a call was answered, and whether a call could not connect, since the last check
         #: for doubt.
         self.heard = self.unreachable = False
-        self.url = URL()
-        self.http: aiohttp.ClientSession
+        self.connections = Connections(child)
         #: Held by calls with a streamed body.
         self.large = asyncio.Semaphore(_LARGE_CALLS)
         self._idle = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
-        self._hanging_up: asyncio.Task[None] | None = None
 
     async def become_ready(self, ready_s: float, answer_s: float) -> None:
         """Wait until it answers its health check.
@@ -66,8 +55,7 @@ class Replica:
         await child.started.wait()
         if child.error:
             raise StartFailedError(f"it cannot be started: {child.error}")
-        self._connect()
-        polling = asyncio.ensure_future(self._poll(self.url / child.health_path[1:]))
+        polling = asyncio.ensure_future(self._poll())
         try:
             await _first([polling, child.ended], ready_s)
             if child.ended.done():
@@ -119,20 +107,8 @@ class Replica:
             await asyncio.shield(child.ended)
         if self._watch:
             self._watch.cancel()
-        if self.url:
-            self._hanging_up = asyncio.create_task(self._hang_up())
-
-    async def _hang_up(self) -> None:
-        """Close the connections when no request uses them: aiohttp does not wake their readers.
-
-        Requests detect the end of the replica themselves, after reading all that it sent.
-        """
-        try:
-            while self.inflight:
-                self._idle.clear()
-                await self._idle.wait()
-        finally:
-            await self.http.close()
+        # Requests detect the end of the replica themselves, after reading all that it sent.
+        self.connections.close()
 
     async def _end_when_dead(self, longest_silence_s: float) -> None:
         """Kill the replica, and so its calls, when it will never answer again."""
@@ -146,25 +122,12 @@ class Replica:
         self.heard = self.unreachable = False
         return doubtful
 
-    def _connect(self) -> None:
-        self.url = URL(f"http://{self.child.host}:{self.child.port}/")
-        self.http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=_CONNECTIONS, keepalive_timeout=_KEEPALIVE_S, use_dns_cache=False
-            ),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            read_bufsize=READ_AHEAD_BYTES,
-            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-        )
-
-    async def _poll(self, url: URL) -> None:
+    async def _poll(self) -> None:
         # A process's socket listens already: the first request waits in its backlog.
         while True:
             with contextlib.suppress(aiohttp.ClientError):
-                async with self.http.get(url) as response:
-                    if response.status == 200:
+                async with self.connections.request("GET", self.child.health_path[1:]) as answer:
+                    if answer.status == 200:
                         return
             await asyncio.sleep(_POLL_PERIOD_S)
 

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from chiron.gateway.access import Credentials, is_loopback, refuse_cross_site
 from chiron.gateway.backend import BACKLOG, Backend
+from chiron.gateway.connections import READ_AHEAD_BYTES
 from chiron.gateway.docker_backend import DockerBackend
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.function_user import DEFAULT, FunctionUser
@@ -27,7 +28,6 @@ from chiron.gateway.process_backend import Launcher, ProcessBackend
 from chiron.gateway.provider import CpuPool, Provider
 from chiron.gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from chiron.gateway.registry import Registry
-from chiron.gateway.replica import READ_AHEAD_BYTES
 from chiron.gateway.revision import Host
 from chiron.gateway.secret_store import SecretStore
 from chiron.gateway.system_api import system_app
@@ -154,6 +154,7 @@ class Gateway:
         await runner.setup()
         self._runners.append(runner)
         server = cast(web.Server, runner.server)
+        server.request_handler = self._proxy.ahead_of(server.request_handler)
         # Accepted sockets inherit this timeout, after which the kernel closes a stuck connection.
         stuck_ms = math.ceil(1000 * idle_s)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stuck_ms)

@@ -129,16 +129,24 @@ def _compiled() -> bytes:
 def _without_machine_code() -> Iterator[None]:
     """Restrict numba to linking in a block: no optimisation, no machine code.
 
-    numba would optimise and emit each function again with every caller.
+    numba would optimise and emit each function again with every caller, and compile it again for
+    every number that callers write out.
     """
-    from numba.core import config
+    from numba.core import config, types
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+    from numba.core.dispatcher import Dispatcher
+
+    template = Dispatcher.get_call_template
+
+    def for_any_number(one: Any, arguments: Any, named: Any) -> Any:
+        return template(one, tuple(map(types.unliteral, arguments)), named)
 
     instead: list[tuple[Any, str, Any]] = [
         (config, "OPT", type(config.OPT)(0)),  # type: ignore[attr-defined]
         (JITCodeLibrary, "_finalize_specific", lambda _: None),
         (JITCodeLibrary, "get_pointer_to_function", lambda one, _: one._ensure_finalized() or 0),
         (JITCPUCodegen, "set_env", lambda *_: None),
+        (Dispatcher, "get_call_template", for_any_number),
     ]
     usual = [(owner, name, getattr(owner, name)) for owner, name, _ in instead]
     for each in instead:

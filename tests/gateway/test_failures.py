@@ -8,17 +8,22 @@ import re
 import signal
 import socket
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import aiohttp
 import pytest
 import requests
+from multidict import CIMultiDict
 
 from chiron.gateway import processes
 from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.exchange import OutgoingRequest, exchange
 from chiron.gateway.process_backend import Launcher
+from chiron.gateway.registry import Function
 from chiron.gateway.replica import Replica
 
 CRASHER = """
@@ -229,7 +234,7 @@ def test_who_waits_for_more_of_an_answer_is_told_that_its_process_has_ended():
         await replica.become_ready(60, 60)
         async with server, asyncio.timeout(60):
             with replica.busy():
-                async with replica.http.get(replica.url) as response:
+                async with replica.connections.request("GET") as response:
                     assert await response.content.readany() == b"+"
                     more = asyncio.ensure_future(response.content.readany())
                     await asyncio.sleep(0)
@@ -240,3 +245,31 @@ def test_who_waits_for_more_of_an_answer_is_told_that_its_process_has_ended():
 
     with pytest.raises(aiohttp.ClientPayloadError):
         asyncio.run(ends())
+
+
+@pytest.mark.parametrize(("method", "sent"), [("GET", 2), ("PUT", 2), ("POST", 1), ("PATCH", 1)])
+def test_a_request_is_sent_again_only_if_running_it_twice_does_no_harm(method, sent):
+    """A server that closes a connection may have run the request."""
+    arrived = []
+
+    async def close_the_first(reader, writer):
+        arrived.append(await reader.readuntil(b"\r\n\r\n"))
+        if len(arrived) > 1:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async def status():
+        server = await asyncio.start_server(close_the_first, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        ended = asyncio.get_running_loop().create_future()
+        ended.set_result(1)
+        replica = Replica(SimpleNamespace(host=host, port=port, ended=ended, fault=None))
+        revision = Mock(wait_ready=AsyncMock(return_value=replica))
+        revision.limits.answer_s = 60
+        request = OutgoingRequest(method, "", CIMultiDict(), None)
+        async with server, exchange(Function("f", Mock(), revision, Mock()), request) as answer:
+            return answer.status
+
+    with nullcontext() if sent == 2 else pytest.raises(GatewayError):
+        assert asyncio.run(status()) == 200
+    assert len(arrived) == sent

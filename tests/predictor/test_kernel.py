@@ -156,6 +156,17 @@ print(allocated[0] > 2 * allocated[1], usual(3))
     assert loaded(code) == "True 6"
 
 
+def test_a_function_is_compiled_once_whatever_numbers_its_callers_write_out():
+    code = """
+import chiron.predictor.compiling as compiling, numba
+twice = numba.njit(lambda number: 2 * number)
+with compiling._without_machine_code():
+    numba.njit("int64(int64)")(lambda number: twice(3) + twice(4) + twice(number))
+print(len(twice.signatures))
+"""
+    assert loaded(code) == "1"
+
+
 @pytest.fixture
 def places(monkeypatch, tmp_path) -> Iterator[list[Path]]:
     """Two files for the machine code, and a compiler that need not compile it anew."""
