@@ -565,6 +565,7 @@ ROWS = {
 #: What changes how the code after it runs.
 ALONE = {
     "environ-patched",
+    "read-by-a-library",
     "figure",
     "warnings-error",
     "error",
