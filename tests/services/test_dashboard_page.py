@@ -158,7 +158,6 @@ def test_a_page_is_about_its_workflow_alone(open_page, deployed, orders, root, d
     page.get_by_text("the folder is of workflow orders, and this page is about demo").wait_for()
 
 
-@pytest.mark.slow
 @browser
 def test_a_link_that_is_pressed_while_the_page_asks_for_news_is_followed(open_page, deployed):
     page = open_page()
@@ -177,7 +176,6 @@ def test_a_link_that_is_pressed_while_the_page_asks_for_news_is_followed(open_pa
     assert page.evaluate("window.asked >= 12")  # nothing was loaded anew
 
 
-@pytest.mark.slow
 @browser
 def test_what_is_not_deployed_is_said_with_what_to_do(open_page, deployed, sound):
     page = open_page("workflow/nobody")
@@ -186,7 +184,6 @@ def test_what_is_not_deployed_is_said_with_what_to_do(open_page, deployed, sound
     sound(page)
 
 
-@pytest.mark.slow
 @browser
 def test_a_profile_that_lacks_is_measured_by_a_button(
     open_page, deployed, root, app, profile, platform, monkeypatch, sound
