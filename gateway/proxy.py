@@ -43,6 +43,8 @@ _NOT_FORWARDED = (
 WHOLE_BODY_BYTES = 1 << 20
 #: The status in the metrics of a call whose client hung up before the answer; it is never sent.
 _CLIENT_GONE = 499
+#: Refusals that hold for a moment: too many calls, and no replica that is ready.
+_TRY_LATER = (429, 503)
 #: The most asynchronous calls that run at once, and the most that wait or run.
 _AT_ONCE = 16
 _QUEUED = 1000
@@ -246,7 +248,8 @@ def _target(request: web.BaseRequest) -> str:
 
 def _refusal(call: Call, status: int, message: str) -> web.Response:
     """The gateway's own answer to a call, in plain text."""
-    return web.Response(status=status, text=message + "\n", headers=call.mark(CIMultiDict()))
+    headers = CIMultiDict({"Retry-After": "1"} if status in _TRY_LATER else {})
+    return web.Response(status=status, text=message + "\n", headers=call.mark(headers))
 
 
 async def _begin(request: web.BaseRequest, call: Call, response: Answer) -> web.StreamResponse:
