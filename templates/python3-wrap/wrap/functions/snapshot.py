@@ -243,7 +243,8 @@ def _set_level_names(names: Sequence[Mapping[Any, Any]]) -> None:
 
 def _set_filters(filters: Sequence[Any]) -> None:
     warnings.filters[:] = filters  # type: ignore[index]
-    warnings._filters_mutated()  # type: ignore[attr-defined]
+    with warnings.catch_warnings():  # so that modules forget what the filters before let through
+        pass
 
 
 def _enable_loggers(disabled: bool) -> None:
