@@ -52,7 +52,7 @@ EXAMPLES = settings(
     max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("repeatable", EXAMPLES)
-settings.register_profile("new", EXAMPLES, max_examples=50, derandomize=False, print_blob=True)
+settings.register_profile("new", EXAMPLES, max_examples=80, derandomize=False, print_blob=True)
 settings.load_profile("repeatable")
 
 

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-#: 10 in `make test`, 20 with --hypothesis-profile=new.
+#: 10 in `make test`, 32 with --hypothesis-profile=new.
 FEWER = settings(max_examples=settings.default.max_examples * 2 // 5)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chiron.workflow.documents import parse_json
@@ -143,6 +143,7 @@ plain_dags = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=100)
 @given(anything | nearly_valid | plain_dags)
 def test_any_json_value_gives_a_workflow_or_a_one_line_error(document: Any):
     try:
