@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import psutil
 import pytest
 
@@ -88,9 +85,11 @@ def test_a_function_that_listens_no_more_is_replaced(deploy, wait_until, in_back
     assert "nothing listens at its port any more" in function.logs()
 
 
-def test_a_call_of_a_stopped_function_ends_at_its_time_limit(deploy):
+def test_a_call_of_a_stopped_function_ends_at_its_time_limit(deploy, wait_until):
     function = deploy(SERVER, envVars={"exec_timeout": "1s"})
-    os.kill(int(function.post().text), signal.SIGSTOP)
+    server = psutil.Process(int(function.post().text))
+    server.suspend()
+    wait_until(lambda: server.status() == psutil.STATUS_STOPPED)
     answer = function.post()
     assert answer.status_code == 504
     assert f"function {function.name}: no answer within 1 s" in answer.text

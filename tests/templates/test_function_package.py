@@ -92,6 +92,9 @@ def process(how):
     return [process.exitcode, name]
 
 def handle(req):
+    # Two threads that make joblib's shared pool at the same time fail each other.
+    if NAME != "own" and "joblib" in req:
+        return ""
     return json.dumps(eval(json.loads(req)))
 """
 PICKLE = "cfunction.model\nScaler\n(tR(dS'factor'\nI3\nsb."
