@@ -339,7 +339,7 @@ def measured_parts(
             progress(f"{out / name} is of another workflow: it is {aside} now")
     profile = request.profile or _reusable_profile(request, launcher, progress)
     if profile is None:
-        profile = profile_functions(request.folder, launcher, progress=progress)
+        profile = profile_functions(request.folder, launcher, brief=True, progress=progress)
     require_own(profile, request.folder.workflow, "the profile")
     write_atomically(out / "profile.json", dump(profile))
     platform = platform_of(request.platform, request.platforms, launcher, progress)

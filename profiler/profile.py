@@ -52,9 +52,10 @@ from chiron.workflow.profile import FunctionProfile, PayloadProfile, Profile
 
 SAMPLES = 20
 #: The time for extra runs of functions whose latency varies, in seconds: for all functions
-#: together, and for each function.
+#: together, and for each function; a brief profile takes `_BRIEFLY` of it.
 _FURTHER_S = 20.0
 _FURTHER_EACH_S = 6.0
+_BRIEFLY = 0.3
 #: A workflow that takes longer than this, in seconds, runs once for its answers, not three times.
 _SLOW_S = 20.0
 
@@ -89,6 +90,7 @@ def profile(
     launcher: Launcher | LocalLauncher,
     *,
     samples: int = SAMPLES,
+    brief: bool = False,
     progress: Progress | None = None,
     probe_alone: bool = False,
     beside: Beside | None = None,
@@ -98,6 +100,8 @@ def profile(
     Args:
         samples: the approximate number of untraced runs of each function, over all payloads. Slow
             functions get fewer runs; functions whose latency varies get more.
+        brief: whether varying functions get few further runs: for a deployment, which waits and is
+            measured anyway.
         progress: called with a short description of each step.
         probe_alone: whether to use only the GIL probe if strace is missing or may not trace.
         beside: called after every untraced run, so that its own measurement sees the same machine.
@@ -116,7 +120,8 @@ def profile(
         running = stack.enter_context(alone(launcher.launch, folder, taking.failures))
         solos = taking.run_workflow(running)
         tracers = stack.enter_context(_tracers(strace, launcher, folder, taking.failures))
-        profiles = taking.sampled(solos, tracers, samples, beside)
+        further_s = _FURTHER_S * (_BRIEFLY if brief else 1.0)
+        profiles = taking.sampled(solos, tracers, samples, further_s, beside)
     if profiles:
         say("running them in forked processes")
         # Only after the other wraps are removed: the Community Edition allows 15 functions.
@@ -168,13 +173,14 @@ class _Profiling:
         solos: Mapping[str, Solo],
         tracers: Callable[[Solo, Sandbox], Tracer | None],
         samples: int,
+        further_s: float,
         beside: Beside | None,
     ) -> dict[str, list[FunctionProfile]]:
         """Return each function's profiles, one per payload that reaches it."""
         # Profiling a function takes about as long with several payloads as with one.
         number = len(self._payloads)
         count = min(samples, max(FEWEST_ROUNDS, -(-samples // number)))
-        further_s = min(_FURTHER_EACH_S, _FURTHER_S / max(1, len(solos))) / number
+        each_s = min(_FURTHER_EACH_S, further_s / max(1, len(solos))) / number
 
         def runs_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
@@ -184,7 +190,7 @@ class _Profiling:
                 taken = yield from sample(
                     *(one, sandbox, tracers(one, sandbox), count),
                     fresh_mib=self._fresh_mib.get(solo.function),
-                    further_s=further_s,
+                    further_s=each_s,
                     beside=beside,
                 )
                 handler = self._handlers.get(solo.function)

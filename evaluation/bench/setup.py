@@ -104,7 +104,9 @@ def prepare(
     """
     say = place.progress
     functions = kept(
-        out / PROFILE_FILE, Profile, lambda: profile(folder, place.launcher, progress=say)
+        out / PROFILE_FILE,
+        Profile,
+        lambda: profile(folder, place.launcher, brief=settings.quick, progress=say),
     )
     return kept(out / SETUP_FILE, Setup, lambda: _setup(folder, place, functions, settings, scale))
 
