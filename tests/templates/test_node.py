@@ -256,6 +256,27 @@ def test_what_it_prints_has_its_name(serve: Any, eventually: Any) -> None:
     assert [line.partition("] ")[2] for line in lines()[1:]] == ["two", "lines", "begun"]
 
 
+def test_what_fails_after_its_answer_is_in_the_log(serve: Any, eventually: Any) -> None:
+    server = serve("""
+        module.exports = async (event, context) => {
+          setTimeout(() => { throw new Error('thrown') }, 5)
+          setTimeout(() => Promise.reject(new Error('rejected')), 5)
+          context.succeed('ok')
+          throw new Error('at once')
+        }
+    """)
+    assert server.request().text == "ok"
+
+    def told() -> set[str]:
+        lines = server.log.read_text().splitlines()
+        return {line.partition("] ")[2] for line in lines if line.startswith("[run")}
+
+    assert eventually(
+        lambda: {f"Error: {each}" for each in ("thrown", "rejected", "at once")} <= told()
+    )
+    assert server.request().text == "ok"
+
+
 def test_the_tasks_of_a_process_share_one_event_loop(serve: Any) -> None:
     meets = """
         let waiting
