@@ -76,6 +76,13 @@ def test_what_another_task_gives_is_parsed_if_it_is_an_object_or_a_list(serve: A
     assert {given: server.request(body=given).json["body"] for given in SEEN} == SEEN
 
 
+@pytest.mark.parametrize(("header", "body"), [({"X_Chiron_Untyped": "1"}, [1]), ({}, "[1]")])
+def test_what_a_client_passes_on_untyped_is_parsed_as_in_a_wrap(
+    header: dict[str, str], body: Any, serve: Any
+) -> None:
+    assert serve(SEES).request(body="[1]", **header).json["body"] == body
+
+
 def test_a_body_that_its_template_refuses_fails_the_task_with_its_status(serve: Any) -> None:
     after = {"after": "def handle(req):\n    return req"}
     server = serve(
