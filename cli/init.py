@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,6 +33,8 @@ from chiron.workflow.forms import (
 )
 from chiron.workflow.names import AsWritten, FunctionNames
 
+#: A name for which tools such as SAM and Terraform write a value where they deploy a machine.
+_PLACEHOLDER = re.compile(r"\$\{\w+\}")
 #: How the names of files end that may have a workflow.
 _DOCUMENTS = {Path(name).suffix for name in WORKFLOW_FILES}
 
@@ -70,7 +73,7 @@ def command(folder: Path, states: Path | None) -> None:
     if renamed:
         _write(folder / FUNCTIONS_FILE, renamed)
     unused = () if source else _machines(folder)
-    for line in (*_merged(renamed), *unused):
+    for line in (*_merged(renamed), *_placeholders(document, renamed), *unused):
         progress(f"warning: {line}")
     missing = _missing(WorkflowFolder.open(folder), stack, folder)
     for line in missing:
@@ -133,6 +136,14 @@ def _merged(renamed: dict[str, str]) -> Iterator[str]:
         given = [each for each, proposed in renamed.items() if proposed == name]
         if len(given) > 1:
             yield f"function {name} stands for {', '.join(given)}: edit {FUNCTIONS_FILE} if not"
+
+
+def _placeholders(document: dict[str, Any], renamed: dict[str, str]) -> Iterator[str]:
+    """Yield a line with the placeholders of another tool that name no function."""
+    left = set(_PLACEHOLDER.findall(json.dumps(document))) - renamed.keys()
+    if left:
+        named = ", ".join(sorted(left))
+        yield f"{named}: nothing replaces this in {WORKFLOW_FILE}: write the value there"
 
 
 def _machines(folder: Path) -> Iterator[str]:

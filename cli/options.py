@@ -180,7 +180,9 @@ def local(command: Command) -> Command:
     """Add --local and --backend as one argument `local`: the embedded backend, or None."""
 
     @click.option(
-        "--local", is_flag=True, help="Start the embedded gateway for the length of the command."
+        "--local",
+        is_flag=True,
+        help="Start the embedded gateway for the length of the command; .secrets/ has its secrets.",
     )
     @backend
     @functools.wraps(command)

@@ -58,6 +58,8 @@ class Place:
         with embedded_gateway(backend=self.local) if self.local else named as url:
             credentials = None if self.local else credentials_for(url, os.environ)
             with Gateway(url, credentials, verify_tls=not self.tls_no_verify) as client:
+                if self.local:
+                    store_secrets(client, Path(".secrets"))
                 launcher = replace(launcher_on(client, self.gateway_url_inside), store=store)
                 try:
                     yield launcher
@@ -93,6 +95,16 @@ def place(*more: Callable[..., Any]) -> Callable[[options.Command], options.Comm
         return decorated
 
     return add
+
+
+def store_secrets(gateway: Gateway, folder: Path) -> None:
+    """Store each file of `folder`, where faas-cli local-run has them, as a secret of `gateway`."""
+    for file in sorted(filter(Path.is_file, folder.glob("*"))):
+        try:
+            gateway.ensure_secret(file.name, value=file.read_text("utf-8"))
+        except (UnicodeDecodeError, OSError) as error:
+            message = f"secret {file} cannot be read as text: {error}"
+            raise ChironError("bad-secret", message) from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from chiron.cli import options
 from chiron.cli.output import progress
 from chiron.cli.place import Place, place
 from chiron.deployment.deploy import remove_all
-from chiron.deployment.deployed import only_for, wraps_of
+from chiron.deployment.deployed import only_for, staying, wraps_of
 
 
 @click.command("remove")
@@ -19,7 +19,8 @@ def command(workflow: str, planner: str | None, place: Place) -> None:
     """Remove the functions of the deployed WORKFLOW.
 
     Functions that were deployed because its tasks use them go too, unless other workflows use them.
-    Functions that were there before stay, and those that only handlers call.
+    Functions that were there before stay, and those that only handlers call; so does the secret
+    chiron-direct.
 
     \b
     Example:
@@ -29,4 +30,8 @@ def command(workflow: str, planner: str | None, place: Place) -> None:
         wraps = wraps_of(launcher.gateway, workflow, planner)
         names = (*wraps, *only_for(launcher.gateway, wraps))
         remove_all(launcher.gateway, names)
+        left = staying(launcher.gateway)
     progress(f"removed {', '.join(names)}")
+    if left:
+        mend = " && ".join(f"faas-cli remove -g {launcher.gateway.url} {name}" for name in left)
+        progress(f"no workflow is left, but functions that were deployed beside one: {mend}")

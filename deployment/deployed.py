@@ -17,6 +17,7 @@ from chiron.generator.annotations import (
     read_functions,
     read_prediction,
 )
+from chiron.generator.fingerprint import DEFINITION
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.documents import Document
@@ -105,6 +106,14 @@ def only_for(gateway: Gateway, wraps: Collection[str]) -> tuple[str, ...]:
     others = _called_by(each for each in functions if each.name not in wraps)
     marked = {each.name for each in functions if FOR_WRAPS in each.annotations}
     return tuple(name for name in called if name in marked and name not in others)
+
+
+def staying(gateway: Gateway) -> tuple[str, ...]:
+    """Return the functions that were deployed beside workflows; none while a workflow is left."""
+    functions = gateway.functions()
+    if any(WORKFLOW in each.annotations for each in functions):
+        return ()
+    return tuple(each.name for each in functions if DEFINITION in each.annotations)
 
 
 def _called_by(wraps: Iterable[FunctionStatus]) -> tuple[str, ...]:

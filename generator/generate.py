@@ -16,7 +16,14 @@ from chiron.generator.merging import merge_requirements
 from chiron.generator.render import render_handler
 from chiron.generator.scale_labels import fewer_than_planned
 from chiron.generator.settings import function_timeouts_s, functions_timeout_s, timeout_s
-from chiron.generator.stack_check import check_answering, check_stack, check_triggers, warnings_of
+from chiron.generator.stack_check import (
+    calling,
+    check_answering,
+    check_stack,
+    check_triggers,
+    read_texts,
+    warnings_of,
+)
 from chiron.generator.stores import needs_of, require_s3
 from chiron.generator.unwrapped import TEMPLATE_FOLDER, configuration_of, copied, copy_templates
 from chiron.generator.wrap_entry import WRAP, allowed, stack_function
@@ -113,7 +120,9 @@ class Sources:
             for name, lang in self.left_out.items()
         ]
         variables = self.variables(self.handlers)
-        return [*warnings_of(self.stack, self.folder.workflow, variables), *lines]
+        found = warnings_of(self.stack, self.folder.workflow, variables)
+        given = read_texts(self.stack, [*self.handlers, *self.supporting], self.folder.path)
+        return [*found, *calling(given, self.handlers), *lines]
 
     def warnings_for(self, plan: Plan) -> list[str]:
         """Return these warnings, and those for rules on sharing and forking that `plan` breaks."""

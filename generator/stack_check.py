@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 from chiron.openfaas.languages import called_in, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.sharing import TRIGGERS, left_out
-from chiron.openfaas.stack import StackFile, StackFunction, unknown_fields
+from chiron.openfaas.stack import StackFile, StackFunction, environment, unknown_fields
+from chiron.openfaas.variables_read import texts
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.model import Workflow
@@ -20,6 +23,8 @@ from chiron.wrap.core.buckets.routes import ALL
 _NAMESPACE = "openfaas-fn"
 #: The owner of the templates that wraps replace.
 _OPENFAAS = "github.com/openfaas/"
+#: A path of the gateway by which a function is called.
+_CALL = re.compile(r"(?<!\.)/(?:async-)?function/")
 _TEMPLATE = TEMPLATES / "python3-wrap" / "template.yml"
 
 
@@ -160,6 +165,38 @@ def warnings_of(
             for label in sorted(fixed & function.labels.keys()):
                 why = "buckets in memory are in one replica (durable: true lifts that)"
                 yield f"function {name}: label {label} is left out: {why}"
+
+
+def read_texts(stack: StackFile, names: Iterable[str], folder: Path) -> dict[str, str]:
+    """Return the code of the functions `names`, in a language of wraps, and their variables."""
+    found = {}
+    for name in names:
+        function = stack.functions[name]
+        code = texts([folder / function.handler] if function.handler else [])
+        values = environment(function, folder).values()
+        found[name] = "\n".join([*values, *(text for _, text in code)])
+    return found
+
+
+def calling(given: Mapping[str, str], inside: Collection[str]) -> Iterator[str]:
+    """Yield a line for each function that seems to call those of wraps through the gateway.
+
+    Args:
+        given: the texts of each function, from `read_texts`.
+        inside: the functions that only wraps run.
+    """
+    for name, text in given.items():
+        found = [
+            each
+            for each in inside
+            if each != name and re.search(rf"/function/{each}\b|[\"'`]{each}[\"'`]", text)
+        ]
+        if found and _CALL.search(text):
+            called = ", ".join(found)
+            yield (
+                f"function {name} seems to call {called} through the gateway, which only wraps run "
+                f"here: deploy {called} by faas-cli too, or let the workflow call"
+            )
 
 
 def _templates(stack: StackFile, tasks: Iterable[StackFunction]) -> Iterator[str]:

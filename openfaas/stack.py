@@ -35,6 +35,8 @@ _PACKAGE = re.compile(
 )
 #: The maximum size of stack.yaml, in bytes, which takes YAML seconds to parse.
 _FILE_LIMIT = 1024 * 1024
+#: The section by which a file is known as one of faas-cli's.
+_FUNCTIONS = re.compile(rb"^functions:", re.MULTILINE)
 _NO_FILE = "create it, or remove it from environment_file"
 #: A value of a map: YAML's null is the empty string, as in faas-cli.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
@@ -266,10 +268,13 @@ class _EnvironmentFile(_Section):
 
 
 def _where(path: Path) -> str:
-    """Return a hint for a missing stack.yaml at `path`, which many projects name otherwise."""
-    others = sorted(each.name for each in path.parent.glob("*.yml"))
+    """Return a hint for a missing stack.yaml at `path`: many projects have others, or several."""
+    files = sorted(filter(Path.is_file, path.parent.glob("*.y*ml")))
+    others = [each.name for each in files if _FUNCTIONS.search(each.read_bytes())]
+    if len(others) > 1:
+        return f"copy the functions of {', '.join(others)} into one {path.name}"
     if others:
-        return f"if {' or '.join(others)} has your functions, rename it to {path.name}"
+        return f"{others[0]} has functions: rename it to {path.name}"
     return "it is the OpenFaaS file with your functions, which faas-cli new makes"
 
 

@@ -64,16 +64,16 @@ def read_of(
     Args:
         packages: variable -> the packages that may read it, from `packages_of`.
     """
-    texts = dict(_texts(places))
-    text = "\n".join(texts.values())
+    files = dict(texts(places))
+    text = "\n".join(files.values())
     if _ALL.search(_BY_NAME.sub("", text)):
         return set(variables)
     names = set[str]()
-    if _READS.search(text) or any(file.suffix == ".sh" for file in texts):
+    if _READS.search(text) or any(file.suffix == ".sh" for file in files):
         names.update(chain.from_iterable(_NAMED.findall(text)))
     imported = _imported(text)
     words = set(chain.from_iterable(map(_words, imported)))
-    words |= {_RUNTIMES[file.suffix] for file in texts if file.suffix in _RUNTIMES}
+    words |= {_RUNTIMES[file.suffix] for file in files if file.suffix in _RUNTIMES}
     return {
         each
         for each in variables
@@ -95,14 +95,15 @@ def packages_of(variables: Iterable[str], places: Iterable[Path]) -> dict[str, s
 
     Each has the packages that the code imports, which may read it.
     """
-    texts = {file: text for file, text in _texts(places) if file.suffix == ".py"}
-    text = "\n".join(texts.values())
-    own = {part.removesuffix(".py") for file in texts for part in file.parts}
+    files = {file: text for file, text in texts(places) if file.suffix == ".py"}
+    text = "\n".join(files.values())
+    own = {part.removesuffix(".py") for file in files for part in file.parts}
     imported = _imported(text) - own - sys.stdlib_module_names
     return {each: imported for each in variables if each.isupper() and each not in text.upper()}
 
 
-def _texts(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def texts(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the files with code in `places`, each with its text."""
     for place in places:
         for file in [place] if place.is_file() else place.rglob("*"):
             if file.suffix in _CODE and file.is_file():

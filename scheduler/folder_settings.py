@@ -18,8 +18,9 @@ Environments = Mapping[str, Mapping[str, str]]
 #: Function -> the names of its secrets.
 Secrets = Mapping[str, Sequence[str]]
 
-#: The variable by which python3-flask chooses between text and bytes for its handler.
-_RAW_BODY = "RAW_BODY"
+#: The variable by which a template chooses between text and bytes for its handler, and the styles
+#: of these templates.
+_RAW_BODY, _READS_RAW_BODY = "RAW_BODY", ("flask", "node", "node22")
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,10 @@ def _style_of(function: StackFunction) -> str | None:
 def wanted(variables: Mapping[str, str], style: str | None = None) -> dict[str, str]:
     """Return the variables that a function needs in its wrap: all but those that wraps set.
 
-    A handler of style ``flask`` without RAW_BODY gets it as ``false``, since it expects text.
+    A handler whose template reads RAW_BODY gets it as ``false`` if unset, since it expects text.
     """
     found = {key: value for key, value in variables.items() if key not in OF_WRAPS}
-    if style == "flask":
+    if style in _READS_RAW_BODY:
         raw = variables.get(_RAW_BODY, "").lower() in ("1", "true")
         found[_RAW_BODY] = "true" if raw else "false"
     return found

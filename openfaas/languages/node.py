@@ -11,8 +11,8 @@ from chiron.openfaas.stack import StackFunction
 
 #: The files that satisfy a template's ``require``, in Node's order.
 _ENTRIES = ("handler.js", "handler/index.js")
-#: Templates before these answer by a callback alone; node22 has Express 5.
-_NEWER = (12, 14, 16, 17, 18, 20)
+#: Templates with Express 4, and with Express 5; those before answer by a callback alone.
+_NEWER, _NEWEST = (12, 14, 16, 17, 18, 20), (22, 24)
 #: The reference run's caller of a handler.
 _REFERENCE = ("node", str(Path(__file__).with_name("node_reference.js")))
 
@@ -25,7 +25,7 @@ class Node(Language):
         "node8-express": "node-callback",
         "node10-express": "node-callback",
         **{f"node{version}": "node" for version in _NEWER},
-        "node22": "node22",
+        **{f"node{version}": "node22" for version in _NEWEST},
     }
     start = "node index.js"
     only_answers = True

@@ -312,6 +312,17 @@ def test_the_function_name_of_a_lambda_invocation_names_the_function(
     assert WorkflowFolder.open(functions).workflow.functions == ("resize",)
 
 
+def test_a_placeholder_that_names_no_function_is_said(chiron, functions, tmp_path):
+    document = invoking("${ReSize}")
+    parameters = document["States"]["A"]["Parameters"]
+    del parameters["Payload.$"]
+    parameters["Payload"] = {"topic": "${Topic}"}
+    (tmp_path / "machine.json").write_text(json.dumps(document))
+    result = chiron("init", "mine", "--states", "machine.json")
+    assert "warning: ${Topic}: nothing replaces this in workflow.json" in result.stderr
+    assert "${ReSize}" not in result.stderr
+
+
 def test_a_function_that_is_chosen_at_run_time_is_one_of_stack_yaml(chiron, functions, tmp_path):
     document = invoking("any")
     parameters = document["States"]["A"]["Parameters"]

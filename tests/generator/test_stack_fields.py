@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from chiron.generator.fingerprint import source_of
 from chiron.generator.generate import Sources, generate
+from chiron.generator.stack_check import calling
 from chiron.openfaas.sharing import (
     BUILD_ARGUMENTS,
     PACKAGES,
@@ -420,3 +421,28 @@ def test_what_of_the_workflow_has_no_effect_is_a_warning(write_folder, tmp_path)
     folder = write_folder(tmp_path / "demo", machine, code, {})
     (warning,) = Sources.read(folder, {}).warnings
     assert "Credentials of state 'A'" in warning
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('URL = "http://gateway:8080/function/wave"', True),
+        ('post(f"{URL}/async-function/{name}") for name in ["wave"]', True),
+        ("post(`${url}/function/${'wave'}`)", True),
+        ('open("./function/wave.txt")', False),
+        ('URL = "http://gateway:8080/function/waves"', False),
+        ('CALLED = "wave"', False),
+    ],
+)
+def test_a_function_that_calls_one_of_a_wrap_through_the_gateway_is_said(code, found):
+    told = list(calling({"helper": code, "wave": code}, ["wave"]))
+    assert [line.partition(" through")[0] for line in told] == [
+        "function helper seems to call wave"
+    ] * found
+
+
+def test_variables_name_called_functions_too(write_folder, tmp_path):
+    address = {"NEXT": "http://gateway.openfaas:8080/function/join"}
+    folder = write_folder(tmp_path / "w", fields={"wave": {"environment": address}})
+    told = Sources.read(folder, {}).warnings
+    assert any(line.startswith("function wave seems to call join") for line in told)

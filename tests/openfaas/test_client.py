@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from chiron.cli.place import store_secrets
 from chiron.openfaas.client import FunctionSpec, Gateway
 from chiron.openfaas.credentials import Credentials
 from chiron.openfaas.objects import GatewayInfo, Resources
@@ -426,6 +427,21 @@ def test_a_url_that_cannot_be_used_is_named(url):
 
     assert raised.value.code == "bad-gateway-url"
     assert url in raised.value.message
+
+
+def test_files_of_secrets_are_stored_under_their_names(client, gateway, tmp_path):
+    gateway.answer("GET /system/secrets", (200, []))
+    gateway.answer("POST /system/secrets", (201, b""))
+    store_secrets(client, tmp_path / "none")
+    (tmp_path / "key").write_text("swordfish\n")
+
+    store_secrets(client, tmp_path)
+
+    assert gateway.lines() == ["GET /system/secrets", "POST /system/secrets"]
+    assert gateway.calls[1].json == {"name": "key", "value": "swordfish\n"}
+    (tmp_path / "key").write_bytes(b"\xff")
+    with pytest.raises(ChironError, match="key cannot be read as text"):
+        store_secrets(client, tmp_path)
 
 
 def test_a_secret_that_another_deployment_creates_meanwhile_is_there(client, gateway):

@@ -40,4 +40,6 @@ def test_an_object_or_a_list_alone_is_called_json(body: bytes, kind: str) -> Non
 def test_what_a_function_has_answered_is_called_as_it_called_it(
     text: str, kind: str | None
 ) -> None:
-    assert function_headers(Request(text)).get("Content-Type") == kind
+    found = function_headers(Request(text))
+    assert found.get("Content-Type") == kind
+    assert ("X-Chiron-Untyped" in found) == (kind is None)

@@ -120,6 +120,7 @@ def test_a_module_of_aws_lambda_is_to_be_the_handler(write, tmp_path):
     [
         ("node20", "node"),
         ("node22", "node22"),
+        ("node24", "node22"),
         ("node10-express", "node-callback"),
         ("node", "node-classic"),
     ],

@@ -195,8 +195,12 @@ def test_a_missing_file_is_named(tmp_path):
         read_stack(tmp_path / "nowhere.yaml", {})
     assert raised.value.code == "missing-file"
     assert str(raised.value).endswith("which faas-cli new makes")
+    (tmp_path / "compose.yml").write_text("services: {}")
     (tmp_path / "stack.yml").write_text("functions: {}")
-    with pytest.raises(ChironError, match=r"if stack\.yml has .*rename it to nowhere"):
+    with pytest.raises(ChironError, match=r": stack\.yml has functions: rename it to nowhere"):
+        read_stack(tmp_path / "nowhere.yaml", {})
+    (tmp_path / "more.yaml").write_text("version: 1.0\nfunctions: {}")
+    with pytest.raises(ChironError, match=r"functions of more\.yaml, stack\.yml into one nowhere"):
         read_stack(tmp_path / "nowhere.yaml", {})
 
 

@@ -26,6 +26,12 @@ def test_inline_variables_and_files_are_read(write_folder, tmp_path):
     assert found["join"] == {"RAW_BODY": "false"}
 
 
+@pytest.mark.parametrize(("lang", "raw"), [("node20", {"RAW_BODY": "false"}), ("node", {})])
+def test_a_node_template_that_reads_raw_body_wants_text(write_folder, tmp_path, lang, raw):
+    folder = write_folder(tmp_path / "w", fields={"join": {"lang": lang}})
+    assert read_settings(folder, {}).environments["join"] == raw
+
+
 def test_a_variable_that_a_function_reads_and_only_another_sets_is_empty_there(
     write_folder, tmp_path
 ):

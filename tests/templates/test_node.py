@@ -76,6 +76,13 @@ def test_what_another_task_gives_is_parsed_if_it_is_an_object_or_a_list(serve: A
     assert {given: server.request(body=given).json["body"] for given in SEEN} == SEEN
 
 
+@pytest.mark.parametrize(("header", "body"), [({"X_Chiron_Untyped": "1"}, [1]), ({}, "[1]")])
+def test_what_a_client_passes_on_untyped_is_parsed_as_in_a_wrap(
+    header: dict[str, str], body: Any, serve: Any
+) -> None:
+    assert serve(SEES).request(body="[1]", **header).json["body"] == body
+
+
 def test_a_body_that_its_template_refuses_fails_the_task_with_its_status(serve: Any) -> None:
     after = {"after": "def handle(req):\n    return req"}
     server = serve(
@@ -254,6 +261,27 @@ def test_what_it_prints_has_its_name(serve: Any, eventually: Any) -> None:
     assert eventually(lambda: len(lines()) == 4)
     assert lines()[0] == "[run] imported"
     assert [line.partition("] ")[2] for line in lines()[1:]] == ["two", "lines", "begun"]
+
+
+def test_what_fails_after_its_answer_is_in_the_log(serve: Any, eventually: Any) -> None:
+    server = serve("""
+        module.exports = async (event, context) => {
+          setTimeout(() => { throw new Error('thrown') }, 5)
+          setTimeout(() => Promise.reject(new Error('rejected')), 5)
+          context.succeed('ok')
+          throw new Error('at once')
+        }
+    """)
+    assert server.request().text == "ok"
+
+    def told() -> set[str]:
+        lines = server.log.read_text().splitlines()
+        return {line.partition("] ")[2] for line in lines if line.startswith("[run")}
+
+    assert eventually(
+        lambda: {f"Error: {each}" for each in ("thrown", "rejected", "at once")} <= told()
+    )
+    assert server.request().text == "ok"
 
 
 def test_the_tasks_of_a_process_share_one_event_loop(serve: Any) -> None:

@@ -23,7 +23,7 @@ from wrap.functions.public import PACKAGE
 from wrap.functions.remote import asked
 from wrap.functions.runtime_process import Content, RuntimeProcess
 from wrap.observe import log
-from wrap.values.value import Object
+from wrap.values.value import Object, is_request
 
 if TYPE_CHECKING:
     from wrap.functions.task_io import TaskIO
@@ -74,8 +74,11 @@ class InRuntime(FunctionRunner):
         """Return what the process loads, such as a class path. Raises ImportError."""
 
     @abstractmethod
-    def unsaid_type(self, given: Object) -> str:
-        """Return the default content type of an input; empty if the handler sees none."""
+    def unsaid_type(self, given: Object, *, is_request: bool) -> str:
+        """Return the default content type of a request, or of another task's output.
+
+        It is empty if the handler sees none.
+        """
 
     @abstractmethod
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
@@ -110,7 +113,7 @@ class InRuntime(FunctionRunner):
         method, target, headers = asked(given, trace)
         body = given.view()
         lowered = {name.lower(): value for name, value in headers.items()}
-        if kind := given.content_type or self.unsaid_type(given):
+        if kind := given.content_type or self.unsaid_type(given, is_request=is_request(given)):
             lowered["content-type"] = kind
         if len(body) or not isinstance(given.head, dict) or "CONTENT_LENGTH" in given.head:
             lowered.setdefault("content-length", str(len(body)))

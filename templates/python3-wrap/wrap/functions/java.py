@@ -150,9 +150,9 @@ class Java(InRuntime):
         """Return the class path, the function's own classes first."""
         return "\0".join(map(str, java_build.class_path(self.folder)))
 
-    def unsaid_type(self, given: Object) -> str:
+    def unsaid_type(self, given: Object, *, is_request: bool) -> str:
         """Return "" for a request, else the type of the other task's output."""
-        return "" if isinstance(given.head, dict) else given.answer_type()
+        return "" if is_request else given.answer_type()
 
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
         frames: Sequence[str] = answer["frames"]

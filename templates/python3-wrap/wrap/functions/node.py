@@ -76,9 +76,9 @@ class Node(InRuntime):
     def code(self) -> str:
         return str(self.folder / "handler")
 
-    def unsaid_type(self, given: Object) -> str:
+    def unsaid_type(self, given: Object, *, is_request: bool) -> str:
         """Return the template's default, or the output's type; text for JSON it would not parse."""
-        if isinstance(given.head, dict):
+        if is_request:
             return "text/plain"
         kind = given.answer_type()
         return TEXT if kind == JSON and bytes(given.view()[:1]) in b'"0123456789-tfn' else kind

@@ -46,6 +46,10 @@ class Run {
     if (lines.length) say(lines.map(line => `${this.prefix}${line}\n`).join(''))
   }
 
+  tell(error) {
+    this.print(`${(error && error.stack) || error}\n`)
+  }
+
   end() {
     if (this.begun) this.print('\n')
   }
@@ -78,7 +82,7 @@ for (const event of ['uncaughtException', 'unhandledRejection']) {
   process.on(event, error => {
     const run = current.getStore() || unknown
     if (run.fail) run.fail(error)
-    else run.print(`${(error && error.stack) || error}\n`)
+    else run.tell(error)
   })
 }
 
@@ -127,8 +131,14 @@ function failed(error, context) {
 
 // What a handler answers. `style` says what its template does with what it returns.
 function called(style, handle, asked, body, run) {
-  return new Promise(resolve => {
-    const fail = error => resolve(failed(error, context))
+  return new Promise(done => {
+    let ended = false
+    const resolve = told => {
+      ended = true
+      done(told)
+    }
+    // What fails after the answer is in the log.
+    const fail = error => (ended ? run.tell(error) : resolve(failed(error, context)))
     const answer = (error, value) => {
       try {
         resolve(error ? failed(error, context) : succeeded(style, context, value))
@@ -137,7 +147,7 @@ function called(style, handle, asked, body, run) {
       }
     }
     const context = new FunctionContext(answer)
-    run.fail = error => resolve(failed(error))
+    run.fail = error => (ended ? run.tell(error) : resolve(failed(error)))
     try {
       if (style === 'node-classic') {
         const returned = handle(body.toString(), answer)
@@ -151,7 +161,9 @@ function called(style, handle, asked, body, run) {
         if (!context.cbCalled) context.succeed(value)
       }, fail)
     } catch (error) {
-      resolve(refused(error) || failed(error, context))
+      const told = refused(error)
+      if (told) resolve(told)
+      else fail(error)
     }
   })
 }

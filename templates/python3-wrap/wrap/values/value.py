@@ -40,6 +40,8 @@ _STORED = (Shared, Spilled)
 _HEAD = 3
 #: The prefix of headers that wraps and our clients send each other.
 _OURS = "HTTP_X_CHIRON_"
+#: The key of a request that is another task's output, whose producer set no content type.
+_UNTYPED = f"{_OURS}UNTYPED"
 #: The WSGI environment of a request, or the status and headers of an answer.
 Head = dict[str, Any] | tuple[str, list[tuple[str, str]]] | None
 
@@ -237,6 +239,11 @@ def shown(environ: dict[str, Any]) -> dict[str, str]:
         for name, value in environ.items()
         if type(value) is str and not name.startswith(_OURS)
     }
+
+
+def is_request(given: Object) -> bool:
+    """Return whether `given` is a client's request, not the output of another task."""
+    return isinstance(given.head, dict) and _UNTYPED not in given.head
 
 
 def is_json(text: str) -> bool:
