@@ -244,9 +244,7 @@ def test_its_error_reaches_readers_whatever_is_on_the_full_disk(
         Reader(ways.reads[1], "writer").read()
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("disk", ["full", "small"])
-@pytest.mark.parametrize("home", [[0], [1, 2], [0, 2]])
+@pytest.mark.parametrize(("disk", "home"), [("full", [1, 2]), ("small", [0, 2])])
 def test_an_error_of_the_disk_reaches_the_caller_from_another_wrap(
     home: list[int], disk: str, small: Path, wrap_image: Any, start: Any, gateway: Any
 ) -> None:
