@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Iterator
 
 import psutil
@@ -54,7 +53,7 @@ def call(gateway: EmbeddedGateway, body: str = "") -> requests.Response:
     return requests.post(f"{gateway.url}/function/{NAME}", data=body, timeout=TIMEOUT_S)
 
 
-def test_limits_labels_and_a_sandbox_without_rights(engine, running):
+def test_a_sandbox_has_limits_and_labels_and_reaches_function_urls_only(engine, running):
     [container] = engine.containers(NAME)
     settings = container.attrs["HostConfig"]
     assert settings["Memory"] == settings["MemorySwap"] == 64 << 20
@@ -65,10 +64,6 @@ def test_limits_labels_and_a_sandbox_without_rights(engine, running):
     pid = container.attrs["State"]["Pid"]
     assert psutil.Process(pid).cmdline() == ["python", "index.py"]
     assert psutil.Process(pid).uids().real != 0
-
-
-def test_no_port_is_published_and_functions_reach_function_urls_only(engine, running):
-    [container] = engine.containers(NAME)
     assert not container.attrs["HostConfig"]["PortBindings"]
     assert call(running, f"/function/{NAME}-unknown").text == "404"
     assert call(running, "/system/functions").text == "404"
@@ -79,15 +74,11 @@ def test_no_port_is_published_and_functions_reach_function_urls_only(engine, run
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1", inner.removeprefix("http://").partition(":")[0]}
-
-
-def test_leaving_the_block_removes_the_containers(engine, make_image, wait_until):
-    make_image("docker", NAME, HANDLER)
-    with EmbeddedGateway(backend="docker") as gateway:
-        body = {"service": NAME, "image": NAME}
-        requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
-        assert len(engine.containers(NAME)) <= 1  # perhaps it is being made just now
-    wait_until(lambda: engine.containers(NAME) == [])
+    port = running.url.rpartition(":")[2]
+    assert inner.endswith(f":{port}"), "the bridge's port is the gateway's where it is free"
+    with EmbeddedGateway(backend="docker"):
+        assert len(engine.containers(NAME)) == 1, "those of a gateway that lives are left alone"
+    assert call(running).status_code == 200
 
 
 def test_killing_the_gateway_leaves_no_container(engine, running, wait_until):
@@ -123,16 +114,3 @@ def test_what_a_killed_gateway_and_supervisor_left_is_removed_by_the_next_gatewa
             stranger.reload()
     finally:
         docker_engine.remove(stranger)
-
-
-def test_containers_of_a_gateway_that_lives_are_left_alone(engine, running):
-    with EmbeddedGateway(backend="docker"):
-        assert len(engine.containers(NAME)) == 1
-    assert call(running).status_code == 200
-
-
-def test_the_bridges_port_is_the_gateways_where_it_is_free(engine, running):
-    port = running.url.rpartition(":")[2]
-    assert call(running).text.endswith(f":{port}")
-    with socket.socket() as client:
-        assert client.connect_ex(("127.0.0.1", int(port))) == 0

@@ -57,22 +57,6 @@ def runs(process: psutil.Process, mark: str) -> bool:
     return False
 
 
-def test_replicas_take_requests_in_turn_and_end_when_scaled_down(deploy, wait_until):
-    function = deploy("scaled", INSTANCE)
-    function.scale(2)
-    wait_until(lambda: function.describe().get("availableReplicas") == 2)
-    assert len({function.post().text for _ in range(4)}) == 2
-    function.scale(0)
-    wait_until(lambda: "availableReplicas" not in function.describe())
-    assert function.post().status_code == 200
-
-
-def test_what_a_handler_prints_is_in_the_log(deploy, wait_until):
-    function = deploy("prints", INSTANCE)
-    function.post("for a line")
-    wait_until(lambda: "asked for a line" in function.logs())
-
-
 def test_all_that_a_handler_prints_is_in_the_log_in_order(deploy, wait_until):
     function = deploy(
         "prints-much",
@@ -155,12 +139,6 @@ def test_a_function_that_ends_is_started_again(deploy, wait_until):
     assert again.text != first
 
 
-def test_a_handler_that_cannot_be_imported_says_why(deploy, wait_until):
-    function = deploy("broken", "raise RuntimeError('no such luck')\nhandle = None")
-    assert function.post().status_code == 503
-    wait_until(lambda: "no such luck" in function.logs())
-
-
 @contextmanager
 def under_requests(function: Any) -> Iterator[list[tuple[int, str]]]:
     """Three callers ask `function` all the time; yields the answers so far: status and text."""
@@ -192,16 +170,6 @@ def test_a_redeployment_under_requests_loses_none(deploy, make_image, backend, w
     assert set(answers) == {(200, "old"), (200, "new")}
 
 
-def test_a_restart_under_requests_loses_none(deploy, wait_until):
-    function = deploy("restarted", INSTANCE)
-    old = function.post().text
-    with under_requests(function) as answers:
-        function.update()
-        wait_until(lambda: len(answers) > 20 and old not in {text for _, text in answers[-20:]})
-    assert {status for status, _ in answers} == {200}
-    assert len({text for _, text in answers}) == 2
-
-
 def test_scaling_under_requests_loses_none(deploy, wait_until):
     function = deploy("scaled-busy", INSTANCE)
     function.post()
@@ -225,13 +193,6 @@ def test_usage_tells_of_memory_and_cpu(deploy):
     usage = function.describe(usage="1")["usage"]
     assert 50 << 20 < usage["totalMemoryBytes"] < 150 << 20
     assert usage["cpu"] > 0
-
-
-def test_a_removed_function_is_unknown_at_once(deploy):
-    function = deploy("removed", INSTANCE)
-    function.post()
-    assert function.remove() == 202
-    assert function.post().status_code == 404
 
 
 def test_an_unknown_image_is_refused_by_name(embedded):

@@ -100,9 +100,7 @@ def whole_log(message: str) -> str:
     return Path(found[1]).read_text()
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "main"), [("fork", True), ("fork", False), ("pool", True), ("pool", False)]
-)
+@pytest.mark.parametrize(("mechanism", "main"), [("fork", True), ("pool", False)])
 def test_a_handler_that_takes_more_than_the_limit(mechanism, main, deployed: Callable):
     error = deployed(GREEDY, b"300", mechanism, main=main)
     check_message(error.message)

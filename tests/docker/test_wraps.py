@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 import requests
@@ -98,32 +97,3 @@ def test_objects_go_from_wrap_to_wrap_and_not_through_the_gateway(
     }
     assert passed_on.keys() == set(others)  # they ask where the others are
     assert (sum(passed_on.values()) < 1_000) == (path == "auto")
-
-
-def test_a_failing_function_is_named(backend, gateway, small):
-    launcher = Launcher(gateway, BUILDERS[backend])
-    with ExitStack() as stack:
-        deployment = stack.enter_context(launcher.launch(small.workflow, small, two_wraps("fork")))
-        answer = gateway.invoke(deployment.names[0], b'"boom"')
-        assert answer.status_code == 500
-        assert answer.json()["function"] == "wave"
-        assert "no waves today" in answer.json()["message"]
-
-
-def test_what_all_wraps_print_for_one_request_has_its_mark(
-    backend, gateway, write_folder, wait_until, tmp_path
-):
-    says = "def handle(req):\n    print('runs')\n    return req\n"
-    names = ("split", "wave", "mirror", "join")
-    folder = write_folder(tmp_path / "says", functions=dict.fromkeys(names, says), modules={})
-    launcher = Launcher(gateway, BUILDERS[backend])
-    with launcher.launch(folder.workflow, folder, two_wraps("fork")) as deployment:
-        headers = {"X-Call-Id": "1a2b3c4d-5e6f"}
-        assert gateway.invoke(deployment.names[0], b"1", headers).ok
-
-        def printed(wrap: str) -> set[str]:
-            return {line.text for line in gateway.logs(wrap)}
-
-        wait_until(lambda: printed(deployment.names[1]) == {"[mirror 1a2b3c4d] runs"})
-        expected = {f"[{name} 1a2b3c4d] runs" for name in names}
-        wait_until(lambda: printed(deployment.names[0]) >= expected)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import dedent
+from typing import Any
 
 import pytest
 import requests
@@ -11,7 +13,6 @@ import requests
 from chiron.deployment.launcher import Deployment
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.plan import Plan
 
 TIMEOUT_S = 60
 HANDLERS = {
@@ -53,47 +54,21 @@ HANDLERS = {
             return req, 201
     """,
 }
-#: Both tasks in one wrap, where the last one has a process, or each in a wrap of its own.
-PLACES = {"one": [[["look"], ["show"]]], "two": [[["look"]], [["show"]]]}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> WorkflowFolder:
-    path = tmp_path_factory.mktemp("face")
-    edges = {"tasks": {"look": "look", "show": "show"}, "edges": [["look", "show"]]}
-    (path / "workflow.json").write_text(json.dumps(edges | {"name": "face"}))
-    functions = ""
-    for name, source in HANDLERS.items():
-        lines = source.strip("\n").splitlines()
-        margin = len(lines[0]) - len(lines[0].lstrip())
-        (path / "functions" / name).mkdir(parents=True)
-        text = "\n".join(line[margin:] for line in lines) + "\n"
-        (path / "functions" / name / "handler.py").write_text(text)
-        lang = "python3-http" if name == "look" else "python3-flask"
-        functions += f"  {name}:\n    lang: {lang}\n    handler: ./functions/{name}\n"
-        functions += f"    image: face-{name}\n"
-    provider = "version: 1.0\nprovider:\n  name: openfaas\n"
-    (path / "stack.yaml").write_text(f"{provider}functions:\n{functions}")
-    return WorkflowFolder.open(path)
+def folder(write_folder: Any, tmp_path_factory: pytest.TempPathFactory) -> WorkflowFolder:
+    tasks = {"tasks": {"look": "look", "show": "show"}, "edges": [["look", "show"]]}
+    handlers = {name: dedent(source) for name, source in HANDLERS.items()}
+    return write_folder(tmp_path_factory.mktemp("face"), tasks | {"name": "face"}, handlers, {})
 
 
-@pytest.fixture(scope="module", params=PLACES)
-def deployed(request: pytest.FixtureRequest, place, folder):
-    name = f"face-{request.param}"
-    wraps = [
-        {
-            "name": f"{name}-{number}",
-            "cpus": 1,
-            "memory_mib": 256,
-            "mechanism": "fork",
-            "processes": processes,
-        }
-        for number, processes in enumerate(PLACES[request.param])
-    ]
-    fields = {"format": 2, "workflow": "face", "planner": "by-hand", "wraps": wraps}
-    plan = Plan.model_validate_json(json.dumps(fields | {"cpus": len(wraps)}))
-    with place.deployed(folder, [plan]) as (deployment,):
-        yield deployment, f"{place.gateway.url}/function/{wraps[0]['name']}"
+@pytest.fixture(scope="module")
+def deployed(place, folder, plan_by_hand):
+    """Both tasks in wraps of their own, of which the last one has a process."""
+    wraps = {"face-0": [["look"]], "face-1": [[], ["show"]]}
+    with place.deployed(folder, [plan_by_hand(wraps, workflow="face")]) as (deployment,):
+        yield deployment, f"{place.gateway.url}/function/face-0"
 
 
 def test_the_request_and_the_answer_pass_unchanged(deployed: tuple[Deployment, str]) -> None:

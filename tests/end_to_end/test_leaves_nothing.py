@@ -39,24 +39,19 @@ def there(place, planned, write_folder, tmp_path):
         yield deployment
 
 
-def test_functions_and_processes_are_gone_after_the_block(there, place, small, planned, all_gone):
+def test_an_error_in_the_block_is_raised_and_all_that_it_deployed_is_gone(
+    there, place, small, planned, all_gone
+):
     names, processes = place.names(), place.processes()
-    with place.deployed(small, [planned(small, m) for m in ("sand", "pgp")]):
+    plans = [planned(small, planner) for planner in ("sand", "pgp")]
+    with pytest.raises(ZeroDivisionError), place.deployed(small, plans):
         assert len(place.names()) == len(names) + 2
         started = place.processes() - processes
         assert len(started) >= 2
-    assert place.names() == names
-    assert all_gone(started) == set()
-    assert there.invoke(b"").output == "I was here before"
-
-
-def test_an_error_in_the_block_is_raised_and_leaves_nothing(there, place, small, planned, all_gone):
-    names, processes = place.names(), place.processes()
-    with pytest.raises(ZeroDivisionError), place.deployed(small, [planned(small)]):
-        started = place.processes() - processes
         raise ZeroDivisionError
     assert place.names() == names
     assert all_gone(started) == set()
+    assert there.invoke(b"").output == "I was here before"
 
 
 def test_a_deployment_that_fails_leaves_nothing(there, place, write_folder, planned, tmp_path):

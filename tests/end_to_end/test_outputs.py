@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from chiron.deployment.launcher import Deployment
 from chiron.generator.generate import Sources
 from chiron.predictor.mechanisms import MECHANISMS
 from chiron.scheduler.choices import Choices
@@ -20,26 +16,9 @@ from chiron.scheduler.schedule import schedule
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan
-from tests.rows import each_row
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MEGABYTE = 1_000_000
-
-
-@dataclass
-class Running:
-    """A workflow, deployed by several planners at once."""
-
-    folder: WorkflowFolder
-    deployments: dict[str, Deployment]
-    url: str
-    known: dict[bytes, str] = field(default_factory=dict)
-
-    def expected(self, request: bytes) -> str:
-        if request not in self.known:
-            run = Sources.read(self.folder).reference(request, self.url)
-            self.known[request] = run.output
-        return self.known[request]
 
 
 def two_wraps(mechanism: str) -> Plan:
@@ -103,15 +82,6 @@ def all_answer_right(
             assert [answer == expected for answer in answers] == [True] * len(different)
 
 
-@pytest.fixture(scope="module")
-def small_running(place, write_folder, profile_of, platform, tmp_path_factory) -> Iterator[Running]:
-    folder = write_folder(tmp_path_factory.mktemp("small"), fields={"split": ROOMY})
-    chosen = plans(folder, profile_of, platform, *MECHANISMS)
-    with place.deployed(folder, chosen) as deployments:
-        by_planner = dict(zip(PLANNERS, deployments, strict=True))
-        yield Running(folder, by_planner, place.gateway.url)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "mechanism"), [("finra", "fork"), ("slapp", "pool")])
 def test_every_planner_of_a_benchmark_answers_as_the_reference_does(
@@ -122,86 +92,60 @@ def test_every_planner_of_a_benchmark_answers_as_the_reference_does(
     all_answer_right(place, folder, chosen, [folder.payloads()[0].content])
 
 
-REQUESTS = {
-    "JSON": b'{"price": 1.10e5, "name": "\xc3\xa9\\u00e9"}',
-    "text": "no JSON at all: ü".encode(),
-    "nothing": b"",
-    "numbers-that-are-no-JSON": b"NaN",
-    "nested-text": b'"a \\"quoted\\" [string]"',
-}
+LARGE = json.dumps({"text": "ü€x" * (5 * MEGABYTE // 6)}, ensure_ascii=False).encode()
+REQUESTS = [
+    b'{"price": 1.10e5, "name": "\xc3\xa9\\u00e9"}',
+    "no JSON at all: ü".encode(),
+    b"",
+    b"NaN",
+    b'"a \\"quoted\\" [string]"',
+]
 
 
-@each_row("body", REQUESTS.values(), ids=REQUESTS)
-def test_the_output_is_the_same_bytes_for_every_planner(body, small_running):
-    expected = small_running.expected(body)
-    answers = {name: d.invoke(body).output for name, d in small_running.deployments.items()}
-    assert answers == dict.fromkeys(PLANNERS, expected)
-
-
-@each_row("megabytes", [1, 5])
-def test_large_payloads_arrive_whole(megabytes, small_running):
-    body = json.dumps({"text": "ü€x" * (megabytes * MEGABYTE // 6)}, ensure_ascii=False).encode()
-    assert len(body) >= megabytes * MEGABYTE
-    expected = small_running.expected(body)
-    answers = {name: d.invoke(body).output for name, d in small_running.deployments.items()}
-    assert [name for name, answer in answers.items() if answer != expected] == []
-
-
-BINARY_WORKFLOW = {
-    "name": "binary",
-    "tasks": {name: name for name in ("pack", "turn", "count", "digest", "seal")},
-    "edges": [
-        ["pack", "turn"],
-        ["pack", "count"],
-        ["turn", "digest"],
-        ["count", "seal"],
-        ["digest", "seal"],
-    ],
-}
-BINARY_FUNCTIONS = {
-    "pack": """
-import gzip
-def handle(event, context):
-    content = gzip.compress(event.body, 0, mtime=0)
-    return content, {"Content-Type": "application/gzip"}
-""",
-    "turn": "def handle(event, context):\n    return event.body[::-1]\n",
-    "count": "def handle(req):\n    return str(req.count('\ufffd'))\n",
-    "digest": """
-import hashlib
-def handle(event, context):
-    return {"body": hashlib.sha256(event.body).hexdigest()}
-""",
-    "seal": "def handle(event, context):\n    return b'\\xff' + event.body\n",
-}
-
-
-def test_outputs_that_are_no_text_are_outputs_like_any_other(
+def test_every_planners_deployment_answers_and_fails_as_the_reference(
     place, write_folder, profile_of, platform, tmp_path
 ):
-    """Also where a handler of python3-flask gets them as text."""
-    fields = dict.fromkeys(BINARY_FUNCTIONS, ROOMY)
-    folder = write_folder(tmp_path, BINARY_WORKFLOW, BINARY_FUNCTIONS, {}, fields)
-    requests = [bytes(range(256)), random.Random(1).randbytes(2 * MEGABYTE)]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
-    all_answer_right(place, folder, chosen, requests)
+    """And tells of every task once; what it takes to deploy all of them is done once."""
+    folder = write_folder(tmp_path / "small", fields={"split": ROOMY})
+    sources = Sources.read(folder)
+    with place.deployed(folder, plans(folder, profile_of, platform, *MECHANISMS)) as deployments:
+        by_planner = dict(zip(PLANNERS, deployments, strict=True))
+        for request in REQUESTS:
+            expected = sources.reference(request, place.gateway.url).output
+            answers = {name: each.invoke(request).output for name, each in by_planner.items()}
+            assert answers == dict.fromkeys(PLANNERS, expected)
+        for name, deployment in by_planner.items():
+            answer = deployment.invoke(b"NaN", trace=True)
+            runs = sorted(str(span.task) for span in answer.timeline.tasks)
+            assert runs == sorted(folder.workflow.by_name), name
+            with pytest.raises(ChironError) as failed:
+                deployment.invoke(b'"boom"')
+            assert failed.value.functions == ("wave",)
+            assert failed.value.message.startswith("function wave failed: ")
+            assert "no waves today" in failed.value.message
+            assert failed.value.status == 500
+            assert deployment.invoke(REQUESTS[-1]).output == expected, "later ones are right"
+        large = sources.reference(LARGE, place.gateway.url).output
+        for name in ("one-to-one", "faastlane+"):
+            assert by_planner[name].invoke(LARGE).output == large, name
+        wraps_call_each_other_without_the_gateway(place, by_planner["faastlane+"])
 
 
-EMITTING_WORKFLOW = {
-    "name": "emitting",
-    "tasks": {name: name for name in ("split", "left", "right", "whole", "last")},
-    "edges": [
-        ["split#left", "left"],
-        ["split#right", "right"],
-        ["split#left", "whole"],
-        ["split", "whole"],
-        ["left", "last"],
-        ["right#size", "last"],
-        ["right", "last"],
-        ["whole", "last"],
-    ],
-}
-EMITTING_FUNCTIONS = {
+def wraps_call_each_other_without_the_gateway(place, deployment):
+    def calls() -> dict[str, float]:
+        functions = place.gateway.functions()
+        return {f.name: f.invocation_count for f in functions if f.name.startswith("small-")}
+
+    before = calls()
+    for _ in range(20):
+        deployment.invoke(b"{}")
+    more = {name: count - before[name] for name, count in calls().items()}
+    assert more["small-main"] == 20
+    assert more["small-remote"] < 10  # it is asked for its address, now and then
+
+
+COMMANDS = {"sort": "sort -r", "zip": "gzip -nc {in}", "unzip": "sh unzip.sh"}
+MIXED_FUNCTIONS = {
     "split": """
 from chiron_io import emit
 def handle(req):
@@ -209,23 +153,46 @@ def handle(req):
     emit("right", req[len(req) // 2 :].encode())
     return {"size": len(req)}
 """,
-    "left": "def handle(req):\n    return req.upper()\n",
-    "right": """
+    "turn": "def handle(event, context):\n    return event.body[::-1]\n",
+    "count": "def handle(req):\n    return str(req.count('\ufffd'))\n",
+    "digest": """
+import hashlib
 from chiron_io import emit
 def handle(event, context):
     emit("size", str(len(event.body)))
-    return {"body": event.body[::-1].decode()}
+    return {"body": hashlib.sha256(event.body).hexdigest()}
 """,
-    "whole": "def handle(req):\n    return req\n",
-    "last": "def handle(req):\n    return req\n",
+    "join": "def handle(req):\n    return req\n",
+    "seal": "def handle(event, context):\n    return b'\\xff' + event.body\n",
 }
+MIXED_EDGES = [
+    *(["split#left", "sort"], ["sort", "zip"], ["zip", "unzip"], ["zip", "turn"], ["zip", "count"]),
+    *(
+        ["turn", "digest"],
+        ["split#right", "join"],
+        ["split", "join"],
+        ["unzip", "join"],
+        ["count", "join"],
+        ["digest", "join"],
+    ),
+    *(["digest#size", "join"], ["join", "seal"]),
+]
 
 
-def test_what_is_emitted_is_an_output_like_any_other(
+def test_commands_bytes_and_what_is_emitted_are_outputs_like_any_other(
     place, write_folder, profile_of, platform, tmp_path
 ):
-    folder = write_folder(tmp_path, EMITTING_WORKFLOW, EMITTING_FUNCTIONS, {})
-    requests = [b"ab", b"x" * (MEGABYTE // 2) + b"yz" * (MEGABYTE // 4)]
+    """Also where a handler of python3-flask gets as text what is none."""
+    functions = dict.fromkeys(COMMANDS, "") | MIXED_FUNCTIONS
+    fields = {name: {"lang": "command", "fprocess": each} for name, each in COMMANDS.items()}
+    folder = write_folder(
+        tmp_path,
+        {"name": "mixed", "tasks": {name: name for name in functions}, "edges": MIXED_EDGES},
+        functions,
+        {"unzip": {"unzip.sh": "gzip -d"}},
+        dict.fromkeys(MIXED_FUNCTIONS, ROOMY) | fields,
+    )
+    requests = ["\n".join(map(str, range(size // 7))).encode() for size in (14, 2 * MEGABYTE)]
     chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)
 
@@ -298,57 +265,3 @@ def test_what_is_read_while_it_is_written_is_an_output_like_any_other(
     requests = [b"ab", b"", b",".join(b"%d" % each for each in range(MEGABYTE // 10))]
     chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)
-
-
-COMMANDS = {"sort": "sort -r", "zip": "gzip -nc {in}", "unzip": "sh unzip.sh", "count": "wc -c"}
-
-
-def test_commands_are_tasks_like_any_other(place, write_folder, profile_of, platform, tmp_path):
-    """Beside a handler, which gets what they give and gives what they get."""
-    tasks = {name: name for name in (*COMMANDS, "join")}
-    edges = [["sort", "zip"], ["zip", "unzip"], ["zip", "count"], ["unzip", "join"]]
-    folder = write_folder(
-        tmp_path,
-        {"name": "commands", "tasks": tasks, "edges": [*edges, ["count", "join"]]},
-        dict.fromkeys(COMMANDS, "") | {"join": "def handle(req):\n    return req\n"},
-        {"unzip": {"unzip.sh": "gzip -d"}},
-        {name: {"lang": "command", "fprocess": command} for name, command in COMMANDS.items()},
-    )
-    requests = ["\n".join(map(str, range(size // 7))).encode() for size in (3, MEGABYTE)]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
-    all_answer_right(place, folder, chosen, requests)
-
-
-@each_row("planner", PLANNERS)
-def test_a_failing_function_is_named_and_later_requests_are_right(planner, small_running):
-    deployment = small_running.deployments[planner]
-    with pytest.raises(ChironError) as failed:
-        deployment.invoke(b'"boom"')
-    assert failed.value.functions == ("wave",)
-    assert failed.value.message.startswith("function wave failed: ")
-    assert "no waves today" in failed.value.message
-    assert failed.value.status == 500
-    assert deployment.invoke(b"{}").output == small_running.expected(b"{}")
-
-
-def test_wraps_call_each_other_without_the_gateway(place, small_running):
-    def calls() -> dict[str, float]:
-        functions = place.gateway.functions()
-        return {f.name: f.invocation_count for f in functions if f.name.startswith("small-")}
-
-    deployment = small_running.deployments["faastlane+"]
-    before = calls()
-    expected = small_running.expected(b"{}")
-    for _ in range(20):
-        assert deployment.invoke(b"{}").output == expected
-    more = {name: count - before[name] for name, count in calls().items()}
-    assert more["small-main"] == 20
-    assert more["small-remote"] < 10  # it is asked for its address, now and then
-
-
-def test_a_trace_tells_of_every_task_once(small_running):
-    for planner, deployment in small_running.deployments.items():
-        answer = deployment.invoke(b"{}", trace=True)
-        assert answer.output == small_running.expected(b"{}")
-        runs = sorted(str(span.task) for span in answer.timeline.tasks)
-        assert runs == sorted(small_running.folder.workflow.by_name), planner

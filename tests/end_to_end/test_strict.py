@@ -64,32 +64,6 @@ def test_a_removal_that_fails_is_tried_again_and_discards_nothing(launcher, laun
     assert names(launcher) == launcher.left == set()
 
 
-def test_what_cannot_be_removed_is_known_and_discards_nothing(
-    launcher, launch, sleepless, monkeypatch
-):
-    monkeypatch.setattr("chiron.deployment.deploy._FURTHER_REMOVALS", 0)
-    with launch() as deployment:
-        pass
-    assert names(launcher) == launcher.left == set(deployment.names)
-    launcher.remove_left()
-    assert names(launcher) == set()
-
-
-def test_the_first_error_is_not_hidden_by_what_cannot_be_removed(
-    launcher, launch, sleepless, monkeypatch
-):
-    monkeypatch.setattr("chiron.deployment.deploy._FURTHER_REMOVALS", 0)
-    with pytest.raises(ChironError) as raised, launch() as deployment:
-        raise ChironError("wrong-output", "not 4")
-    (name,) = deployment.names
-    message = raised.value.message
-    assert message.startswith("not 4; ")
-    assert message.endswith(
-        f"not removed: {name}; remove with faas-cli remove -g {launcher.gateway.url} {name}"
-    )
-    launcher.gateway.remove(name)
-
-
 @pytest.mark.slow
 def test_on_kubernetes_wraps_with_more_cpus_than_there_are_run_side_by_side_and_again(home, small):
     alone = solo_workflow(small.workflow)

@@ -1,13 +1,9 @@
-"""The parsers of what users write, as one function of bytes each; fuzzed with atheris when run.
-
-Usage: fuzz_parsers.py PARSER SCRATCH [libFuzzer's options], such as -runs=100000 -timeout=10.
-"""
+"""The parsers of what users write, as one function of bytes each."""
 
 from __future__ import annotations
 
 import json
 import random
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +21,7 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.profile import Profile
 from chiron.workflow.strict_yaml import load_document
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 Parser = Callable[[bytes, Path], Any]
 
 
@@ -68,25 +65,6 @@ def parse_trace(data: bytes, _: Path) -> Any:
     return parse_strace(data.decode(errors="replace"))
 
 
-_STATES = {
-    "Comment": "c",
-    "Name": "n",
-    "StartAt": "A",
-    "States": {
-        "A": {"Type": "Pass", "Next": "B"},
-        "B": {
-            "Type": "Parallel",
-            "Branches": [
-                {
-                    "StartAt": "C",
-                    "States": {"C": {"Type": "Task", "Resource": "f", "End": True}},
-                }
-            ],
-            "Next": "D",
-        },
-        "D": {"Type": "Fail", "Error": "e", "Cause": "c"},
-    },
-}
 _MACHINE = {
     "StartAt": "A",
     "TimeoutSeconds": 60,
@@ -171,9 +149,6 @@ _TRACE = b"""12 1700000000.1 openat(AT_FDCWD, "/etc/hosts", O_RDONLY) = 3</etc/h
 _REQUIREMENTS = (
     b"numpy>=1.0,<2 ; python_version < '4'\n# c\nx[y] @ https://z/x.whl\nrequests==2.*  # c\n"
 )
-_DAG = {"name": "w", "tasks": {"a": "f", "b": "g"}, "edges": [["a", "b"]]}
-
-
 _FLAT = {
     "name": "w",
     "global_input": {"x": {"type": "pass", "size": 8}},
@@ -252,55 +227,23 @@ _BUCKETS = {
         "j": {"gives": ["last", {"each": "last"}]},
     },
 }
-_DATAFLOWS = {
-    "workflow_name": "w",
-    "global_inputs": {"$USER.x": {"type": "NORMAL", "dest": {"a": {"block": {"x": None}}}}},
-    "templates": {
-        "a": {
-            "blocks": {
-                "block": {
-                    "type": "SWITCH",
-                    "input_datas": {"x": {"type": "NORMAL"}},
-                    "output_datas": {"parts": {"type": "FOREACH"}, "odd": {"type": "NORMAL"}},
-                    "conditions": {
-                        "odd==True": {"parts": {"b": {"block": {"part": None}}}},
-                        "default": {"virtual.start": "$USER"},
-                    },
-                }
-            }
-        },
-        "b": {
-            "blocks": {
-                "block": {
-                    "input_datas": {"part": {"type": "NORMAL"}},
-                    "output_datas": {"n": {"type": "MERGE", "dest": {"c": {"block": {"n": None}}}}},
-                }
-            }
-        },
-        "c": {
-            "blocks": {
-                "block": {
-                    "input_datas": {"n": {"type": "LIST"}},
-                    "output_datas": {"sum": {"type": "NORMAL", "dest": "$USER"}},
-                }
-            }
-        },
-    },
-}
 
 
 def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
+def _example(file: str) -> bytes:
+    return _json(yaml.safe_load((BENCHMARKS / file).read_text()))
+
+
 #: Parser and an input that it takes, by name.
 PARSERS: dict[str, tuple[Parser, bytes]] = {
-    "asl": (parse_workflow_bytes, _json(_STATES)),
     "machine": (parse_workflow_bytes, _json(_MACHINE)),
-    "dag": (parse_workflow_bytes, _json(_DAG)),
+    "dag": (parse_workflow_bytes, _example("illegal-recognizer/workflow.json")),
     "flat": (parse_workflow_bytes, _json(_FLAT)),
     "nested": (parse_workflow_bytes, _json(_NESTED)),
-    "dataflows": (parse_workflow_bytes, _json(_DATAFLOWS)),
+    "dataflows": (parse_workflow_bytes, _example("recognition/workflow.yaml")),
     "buckets": (parse_workflow_bytes, _json(_BUCKETS)),
     "yaml": (parse_workflow_yaml, yaml.safe_dump(_NESTED).encode()),
     "profile": (parse_profile, _json(_PROFILE)),
@@ -379,22 +322,3 @@ _NASTY = [
     b"-0", b"NaN", b"null", b"true", b"[]", b"{}", b"../../etc/passwd", b"-r x", b"--", b";", b"#",
     b" = 0 <1.0>", b" <unfinished ...>", b"<... x resumed>", "\u0661".encode(), b"a" * 3000,
 ]  # fmt: skip
-
-
-def main(name: str, scratch: Path, options: list[str]) -> None:
-    """Fuzz a parser, guided by what of its code the inputs reach."""
-    import atheris
-
-    parser, seed = PARSERS[name]
-    seeds = scratch / "seeds"
-    seeds.mkdir(parents=True)
-    number = random.Random(name)
-    for index, data in enumerate([seed, *(mutated(seed, number) for _ in range(200))]):
-        (seeds / str(index)).write_bytes(data)
-    atheris.instrument_all()
-    atheris.Setup([name, str(seeds), *options], lambda data: check(parser, data, scratch))
-    atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

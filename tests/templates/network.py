@@ -138,6 +138,7 @@ def gateways() -> Iterator[FakeGateway]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # a body does not wait until its head is acknowledged
 
         def do_POST(self) -> None:
             fake.calls += 1

@@ -127,6 +127,9 @@ def whole(shared_image: Any, shared_start: Any, tmp_path_factory: Any) -> Iterat
 
 Eventually = Callable[..., bool]
 BOTH_WAYS = pytest.mark.parametrize("how", ["directly", "through the gateway"])
+BY_REDIS = pytest.mark.parametrize(
+    "store", [pytest.param("redis", marks=pytest.mark.redis)], indirect=True
+)
 
 
 @pytest.mark.each_once
@@ -185,8 +188,7 @@ def test_a_failure_is_told_and_the_store_is_empty_then(
     assert wraps.ask().body == b"ni"
 
 
-@pytest.mark.redis
-@pytest.mark.parametrize("store", ["redis"], indirect=True)
+@BY_REDIS
 def test_what_a_lost_wrap_had_runs_again_and_the_store_is_empty_then(
     wraps: Wraps, store: Any, eventually: Eventually, in_background: Any
 ) -> None:
@@ -203,12 +205,11 @@ def test_what_a_lost_wrap_had_runs_again_and_the_store_is_empty_then(
     assert eventually(lambda: store.names() == [])
 
 
-@pytest.mark.each_once
-@BOTH_WAYS
+@BY_REDIS
 def test_what_the_store_loses_is_one_error_that_names_it(
-    wraps: Wraps, store: Any, how: str, eventually: Eventually, in_background: Any
+    wraps: Wraps, store: Any, eventually: Eventually, in_background: Any
 ) -> None:
-    wraps.begin(*store.place, how)
+    wraps.begin(*store.place, "through the gateway")
     assert wraps.ask().body == b"ni"
     assert eventually(lambda: store.names() == [])
     far = wraps.servers[FAR].process
@@ -225,23 +226,16 @@ def test_what_the_store_loses_is_one_error_that_names_it(
     assert eventually(lambda: store.names() == [])
 
 
-@pytest.mark.each_once
-@BOTH_WAYS
-@pytest.mark.parametrize("kind", ["redis", "s3"])
-def test_a_store_that_is_down_is_one_error_that_names_it(
-    wraps: Wraps, kind: str, how: str, free_port: int
-) -> None:
-    url = f"{kind}://key@127.0.0.1:{free_port}/{'bucket' if kind == 's3' else ''}"
-    wraps.begin(url, "password-of-the-store", how)
+def test_a_store_that_is_down_is_one_error_that_names_it(wraps: Wraps, free_port: int) -> None:
+    wraps.begin(f"s3://key@127.0.0.1:{free_port}/bucket", "password-of-the-store")
     answer = wraps.ask()
     assert (answer.status, answer.json["code"]) == (500, "store")
-    assert f"{kind}://127.0.0.1:{free_port}" in answer.json["message"]
+    assert f"s3://127.0.0.1:{free_port}" in answer.json["message"]
     assert "key@" not in answer.text and "password-of-the-store" not in answer.text
 
 
-@pytest.mark.each_once
-@BOTH_WAYS
-@pytest.mark.parametrize("when", ["first", "later"])
+@BY_REDIS
+@pytest.mark.parametrize(("how", "when"), [("directly", "first"), ("through the gateway", "later")])
 def test_a_store_that_hangs_is_one_error_at_the_deadline_of_each_request(
     wraps: Wraps, emptied: Any, stalling: Any, how: str, when: str
 ) -> None:
@@ -255,14 +249,11 @@ def test_a_store_that_hangs_is_one_error_at_the_deadline_of_each_request(
     assert (answer.status, answer.json["code"]) == (504, "store")
 
 
-@pytest.mark.redis
-@pytest.mark.each_once
-@BOTH_WAYS
-@pytest.mark.parametrize("store", ["redis"], indirect=True)
+@BY_REDIS
 def test_a_store_that_refuses_the_password_is_one_error_without_it(
-    wraps: Wraps, store: Any, how: str
+    wraps: Wraps, store: Any
 ) -> None:
-    wraps.begin(store.place.url, "not-the-password", how)
+    wraps.begin(store.place.url, "not-the-password")
     answer = wraps.ask()
     assert (answer.status, answer.json["code"]) == (500, "store")
     assert "WRONGPASS" in answer.json["message"]

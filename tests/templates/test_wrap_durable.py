@@ -30,7 +30,7 @@ pytestmark = [
 SAME = "def handle(req):\n    return req\n"
 #: Appends what fires to a file, a line each; a line before may be torn by a kill.
 NOTE = """
-import os
+import os, time
 
 def handle(req):
     file = os.open({file!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -116,37 +116,29 @@ def test_what_is_held_outlives_a_kill_and_fires_once(begin, store, tmp_path, eve
     assert sorted(item for batch in fired(tmp_path) for item in batch) == [*range(1, 9)]
 
 
-@pytest.fixture
-def killed(begin: Any, tmp_path: Path, eventually: Any) -> Callable[..., Any]:
-    """Has a wrap killed while `first` runs, which does `does` before; the next wrap."""
-    asleep = tmp_path / "asleep"
-
-    def killed(body: str, does: str, answer: str = "req") -> Any:
-        first = (
-            "import time\nfrom pathlib import Path\nfrom chiron_io import emit\n\n"
-            f"def handle(req):\n    {does}\n    if not Path({str(asleep)!r}).exists():\n"
-            f"        Path({str(asleep)!r}).touch()\n        time.sleep(60)\n    return {answer}\n"
-        )
-        held = {"trigger": "by-batch-size", "size": 2}
-        server = begin(held, first)
-        assert server.request(body=body).json == {"held": 1}
-        assert eventually(asleep.exists)
-        server.process.kill()
-        server.process.wait()
-        return begin(held, first)
-
-    return killed
-
-
-def test_a_run_that_was_killed_is_begun_anew_from_what_was_acknowledged(
-    killed, tmp_path, eventually
+def test_a_run_that_was_killed_is_begun_anew_and_what_it_emits_is_there_once(
+    begin, tmp_path, eventually
 ):
-    killed("[[1, 2]]", "pass")
-    assert eventually(lambda: fired(tmp_path) == [[1, 2]])
+    asleep = tmp_path / "asleep"
+    first = f"""
+import time
+from pathlib import Path
+from chiron_io import emit
 
-
-def test_what_a_run_that_was_killed_had_emitted_is_there_once(killed, tmp_path, eventually):
-    server = killed("0", "emit('held', '1')", "'[2]'")
+def handle(req):
+    emit("held", "1")
+    if not Path({str(asleep)!r}).exists():
+        Path({str(asleep)!r}).touch()
+        time.sleep(60)
+    return "[2]"
+"""
+    held = {"trigger": "by-batch-size", "size": 2}
+    server = begin(held, first)
+    assert server.request(body="0").json == {"held": 1}
+    assert eventually(asleep.exists)
+    server.process.kill()
+    server.process.wait()
+    server = begin(held, first)
     assert eventually(lambda: fired(tmp_path))
     assert server.terminate() == 0
     assert fired(tmp_path) == [[1, 2]]
@@ -203,20 +195,19 @@ def check(known: set[int], store: Any, tmp_path: Path, eventually: Any, seed: st
     assert len(known) > 0, seed
 
 
-@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_whenever_replicas_are_killed_nothing_acknowledged_is_lost_or_counted_twice(
-    begin, store, connect, tmp_path, eventually, replicas
+    begin, store, connect, tmp_path, eventually
 ):
     held = {"trigger": "by-time", "window_ms": 50}
     seed = random.randrange(1 << 30)
     moments = random.Random(seed)
-    servers, started = list[Any](), dict[int, Any]()
+    started = dict[int, Any]()
 
     def another() -> Any:
         server = started[len(started) + 1] = begin(held)
         return server
 
-    servers += [another() for _ in range(replicas)]
+    servers = [another() for _ in range(3)]
     sender = Sender(servers)
     for kill in range(4):
         time.sleep(moments.uniform(0.05, 1.0))
@@ -256,9 +247,7 @@ def test_the_evaluator_that_is_told_to_end_is_followed_at_once(
 def test_what_a_replica_has_not_ended_when_it_is_told_to_end_is_run_by_another_one(
     begin, store, connect, tmp_path, eventually
 ):
-    last = NOTE.replace(
-        "def handle(req):\n", "import time\n\ndef handle(req):\n    time.sleep(0.2)\n"
-    )
+    last = NOTE.replace("):\n", "):\n    time.sleep(0.2)\n")
     held = {"trigger": "by-batch-size", "size": 1}
     servers = [begin(held, last=last), begin(held, last=last)]
     events = [*range(300)]
@@ -288,9 +277,7 @@ def test_a_replica_that_stood_still_for_long_finds_all_taken_over(
 
 
 def test_what_one_replica_has_no_room_for_is_run_by_others(begin, store, tmp_path, eventually):
-    last = NOTE.replace(
-        "def handle(req):\n", "import time\n\ndef handle(req):\n    time.sleep(0.05)\n"
-    )
+    last = NOTE.replace("):\n", "):\n    time.sleep(0.05)\n")
     last = last.replace("req + chr(10)", "'%d %s' % (os.getpid(), req) + chr(10)")
     held = {"trigger": "by-batch-size", "size": 1}
     servers = [begin(held, last=last), begin(held, last=last)]

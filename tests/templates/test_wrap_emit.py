@@ -10,7 +10,7 @@ import pytest
 
 from tests.templates.bucket_workflows import composing, lines, metric, noting, window
 
-LAYOUTS = [("fork", [[0, 1]]), ("fork", [[1], [0]]), ("pool", [[], [0], [1]])]
+LAYOUTS = [("fork", [[0, 1]]), ("pool", [[], [0], [1]])]
 #: Emits the items of a list, and waits after the second until the consumer has seen that.
 EMITTING = """
 import json, os, time
@@ -48,8 +48,7 @@ def test_what_is_emitted_is_in_its_bucket_while_the_function_goes_on(
 
 @pytest.mark.parametrize(
     ("mechanism", "processes", "how"),
-    [(*layout, "raise ValueError") for layout in LAYOUTS]
-    + [(*layout, "os.kill(os.getpid(), 9)") for layout in LAYOUTS[1:]],
+    [(*LAYOUTS[0], "raise ValueError"), (*LAYOUTS[1], "os.kill(os.getpid(), 9)")],
 )
 def test_what_a_run_that_begins_anew_emits_counts_once(
     compose, start, tmp_path, eventually, mechanism, processes, how
@@ -66,8 +65,7 @@ def test_what_a_run_that_begins_anew_emits_counts_once(
     assert sorted(lines(last)) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("processes", [[[0, 1]], [[1], [0]]])
-def test_what_is_wrong_with_what_is_emitted_is_the_functions_error(compose, start, processes):
+def test_what_is_wrong_with_what_is_emitted_is_the_functions_error(compose, start):
     wrong = {
         "hled": "first emits hled, which is no bucket that it gives to",
         "held": "did not return a valid response",
@@ -78,7 +76,7 @@ def test_what_is_wrong_with_what_is_emitted_is_the_functions_error(compose, star
         "last": "handle = str",
     }
     document = window({"trigger": "immediate"}, attempts=1)
-    server = start(compose(document, handlers, processes=processes))
+    server = start(compose(document, handlers, processes=[[1], [0]]))
     for bucket, said in wrong.items():
         answer = server.request(body=json.dumps(bucket), X_Chiron_Alone="1")
         assert (answer.status, answer.json["function"]) == (500, "first")
@@ -138,13 +136,12 @@ def test_a_function_alone_answers_all_that_it_emits(wrap_image, start):
     assert json.loads(emitted[0][2]) == {"n": 1} and emitted[1][2] == {"base64": "/w=="}
 
 
-@pytest.mark.parametrize("processes", [[[0, 1]], [[1], [0]]])
-def test_a_handler_that_imports_emit_in_its_first_run_emits_all(compose, start, processes):
+def test_a_handler_that_imports_emit_in_its_first_run_emits_all(compose, start):
     handlers = {
         "first": "def handle(req):\n    from chiron_io import emit\n    emit('held', req)\n"
         "    return ''\n",
         "last": "def handle(req):\n    return req\n",
     }
-    image = compose(window({"trigger": "dynamic-join"}), handlers, processes=processes)
+    image = compose(window({"trigger": "dynamic-join"}), handlers, processes=[[1], [0]])
     answer = start(image).request(body="[1, 2, 3, 4]", X_Chiron_Alone="1")
     assert (answer.status, sorted(answer.json["last"][0])) == (200, [1, 2, 3, 4])

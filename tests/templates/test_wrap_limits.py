@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from wrap.config.settings import Settings
 
-PID = "import os\ndef handle(req):\n    return str(os.getpid())\n"
 #: Sleeps for as many seconds as it is told, after it has left a file that says so.
 SLEEP = """
     import time
@@ -27,9 +26,7 @@ TWO: dict[str, Any] = {"output": [0, 1]}
 PLACES = {"main": [[0]], "further": [[], [0]]}
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("place", "mechanism"), [("main", "fork"), ("further", "pool")])
 def test_a_function_has_its_own_limit_and_a_request_may_ask_for_less(
     place: str, mechanism: str, start: Any, wrap_image: Any
 ) -> None:
@@ -70,49 +67,23 @@ def test_many_given_up_threads_are_ended_by_one(
 ) -> None:
     loops = "def handle(req):\n    while True: pass\n"
     raises = "import time\ndef handle(req):\n    time.sleep(0.05)\n    raise ValueError\n"
-    image = wrap_image({"one": loops, "other": raises}, [[0, 1]], entry=TWO, timeout_s=10.0)
+    image = wrap_image({"one": loops, "other": raises}, [[0, 1]], entry=TWO, timeout_s=5.0)
     server = start(image)
     before = server.threads()
-    for _ in range(8):
+    for _ in range(6):
         assert server.request().json["code"] == "raised"
     # A loop each; one thread that ends them all, a request's, one that raises, perhaps one to come.
-    assert server.threads() <= before + 8 + 4
+    assert server.threads() <= before + 6 + 4
     assert eventually(lambda: server.threads() <= before + 4)
 
 
-def test_a_worker_makes_way_for_a_new_one_after_its_requests(
-    start: Any, wrap_image: Any, eventually: Any
-) -> None:
-    image = wrap_image({"one": PID}, PLACES["further"], mechanism="pool", entry=ONE)
-    server = start(image, pool_requests="3", pool_concurrency="1")
-    workers = [server.request().text for _ in range(9)]
-    assert [workers.count(pid) for pid in dict.fromkeys(workers)] == [3, 3, 3]
-    assert eventually(lambda: len(server.family()) == 2)  # the fork server, the next worker
-
-
-def test_a_worker_that_died_unseen_is_replaced(
-    start: Any, wrap_image: Any, eventually: Any
-) -> None:
-    image = wrap_image({"one": PID}, PLACES["further"], mechanism="pool", entry=ONE)
-    server = start(image)
-    first = server.request().text
-    (worker,) = (process for process in server.family() if process.pid == int(first))
-    worker.kill()
-    assert eventually(lambda: not worker.is_running())
-    assert server.request().text != first
-
-
-@pytest.mark.parametrize("cpus", [1, 64])
-def test_a_wrap_keeps_to_its_cores_within_those_that_its_sandbox_has(
-    cpus: int, start: Any, wrap_image: Any
-) -> None:
+def test_every_process_of_a_wrap_keeps_to_its_cores(start: Any, wrap_image: Any) -> None:
     code = "import os\ndef handle(req):\n    return sorted(os.sched_getaffinity(0))\n"
     image = wrap_image({"one": code, "other": code}, [[0], [1]], entry=TWO)
-    allowed = sorted(os.sched_getaffinity(0))
-    main, further = start(image, WRAP_CPUS=str(cpus)).request().json
+    main, further = start(image, WRAP_CPUS="1").request().json
     assert main == further
-    assert len(main) == min(cpus, len(allowed))
-    assert set(main) <= set(allowed)
+    assert len(main) == 1
+    assert set(main) <= os.sched_getaffinity(0)
 
 
 @pytest.mark.parametrize(
@@ -145,27 +116,3 @@ def test_what_has_connected_before_sigterm_is_answered(
     assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" in answer
     assert [each.getresponse().read() for each in connections] == [b"slept"] * 8
     assert ending.result(60) == 0
-
-
-@pytest.mark.parametrize(("mechanism", "seconds"), [("fork", "1e300"), ("pool", "inf")])
-def test_a_time_of_any_length_that_a_caller_or_a_function_sets_is_no_longer_than_the_wraps(
-    mechanism: str, seconds: str, start: Any, wrap_image: Any, eventually: Any
-) -> None:
-    slow = "import time\ndef handle(req):\n    time.sleep(float(req or 0))\n    return 'x'\n"
-    limits = dict.fromkeys(["one", "two"], 1e300)
-    image = wrap_image(
-        {"one": slow, "two": slow},
-        [[0], [1]],
-        mechanism=mechanism,
-        timeouts_s=limits,
-        timeout_s=4.0,
-        entry={"output": [0, 1]},
-    )
-    server = start(image)
-    for _ in range(2):
-        assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
-    before = len(server.family())
-    assert server.request(body="60", X_Chiron_Timeout=seconds).status == 504
-    assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
-    assert eventually(lambda: len(server.family()) <= before)
-    assert server.terminate() == 0

@@ -5,18 +5,11 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-import requests
 from wrap.event_loop.liveness import END_SIGNAL
-
-from chiron.gateway.build import FunctionSource, build
-from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.images import ImageStore
-from chiron.templates import TEMPLATES
 
 ONE: dict[str, Any] = {"output": 0}
 #: Raises in the thread that the request names; what a module has started does not end.
@@ -172,34 +165,3 @@ def test_a_fork_server_that_ends_says_why_and_is_replaced_before_a_request_needs
     assert server.terminate() == 0
     _, alive = psutil.wait_procs(second, timeout=60)  # the thread of its module does not keep it
     assert not alive
-
-
-@pytest.mark.slow
-def test_clients_of_the_gateway_see_a_restart_and_no_hang(
-    wrap_image: Any, tmp_path: Path, eventually: Any
-) -> None:
-    handler = """
-        import os, re
-
-        def handle(req):
-            if req:
-                re.match("(a+)+$", "a" * 60 + "b")
-            return str(os.getpid())
-    """
-    image = wrap_image({"one": handler}, timeout_s=1.0, entry=ONE)
-
-    def ask(body: str = "") -> requests.Response:
-        return requests.post(f"{gateway.url}/function/test-wrap1", body, timeout=60)
-
-    store = ImageStore(tmp_path / "images")
-    build(
-        FunctionSource(image.name, image.name, "python3-wrap", image / "function"), TEMPLATES, store
-    )
-    with EmbeddedGateway(images=store.root) as gateway:
-        asked = {"service": image.name, "image": image.name, "envVars": {"exec_timeout": "30s"}}
-        made = requests.post(f"{gateway.url}/system/functions", json=asked, timeout=60)
-        assert made.status_code == 202, made.text
-        assert eventually(lambda: ask().ok)
-        first = ask().text
-        ask("hang")  # answered in whatever way
-        assert eventually(lambda: ask().ok and ask().text not in ("", first))

@@ -13,9 +13,7 @@ ONE: dict[str, Any] = {"output": 0}
 PLACES = {"main": [[0, 1]], "further": [[], [0, 1]], "apart": [[0], [1]]}
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("place", "mechanism"), [("main", "fork"), ("apart", "pool")])
 def test_every_line_names_its_function(
     place: str, mechanism: str, start: Any, wrap_image: Any, eventually: Any
 ) -> None:
@@ -106,12 +104,11 @@ def test_what_a_function_prints_while_it_is_imported_has_its_name(
     assert server.log.read_text() == "[one] hi\n"
 
 
-@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
 def test_a_line_that_an_import_has_begun_is_no_part_of_a_request(
-    processes: Any, start: Any, wrap_image: Any, eventually: Any
+    start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     handler = "print('loading', end='')\ndef handle(req):\n    print('ran')\n    return '1'\n"
-    server = start(wrap_image(dict.fromkeys(("one", "two"), handler), processes, entry=TWO))
+    server = start(wrap_image(dict.fromkeys(("one", "two"), handler), [[0], [1]], entry=TWO))
     assert [server.request().status for _ in range(2)] == [200, 200]
     lines = [f"[{name}] {text}" for name in ("one", "two") for text in ("loading", "ran", "ran")]
     assert eventually(lambda: sorted(server.log.read_text().splitlines()) == lines)
@@ -127,9 +124,8 @@ def test_a_line_that_was_begun_is_there_though_its_process_ends(
         assert f"[one] {ends}\n" in server.log.read_text()
 
 
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
 def test_what_a_log_handler_holds_back_is_there_when_its_process_ends(
-    mechanism: str, start: Any, wrap_image: Any, eventually: Any
+    start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     handler = """
         import logging.handlers, sys
@@ -140,7 +136,7 @@ def test_what_a_log_handler_holds_back_is_there_when_its_process_ends(
             logging.warning("ran")
             return "ok"
     """
-    image = wrap_image({"one": handler}, [[], [0]], mechanism=mechanism, entry=ONE)
+    image = wrap_image({"one": handler}, [[], [0]], mechanism="pool", entry=ONE)
     server = start(image, pool_requests="1")
     assert server.request().text == "ok"
     assert eventually(lambda: server.log.read_text().split("\n")[:2] == ["imported", "ran"])
@@ -164,9 +160,8 @@ def test_what_is_no_text_is_refused_and_leaves_nothing_behind() -> None:
     assert os.read(read, 100) == b"ac\n"
 
 
-@pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
 def test_the_traceback_of_an_exception_is_in_the_log(
-    processes: Any, start: Any, wrap_image: Any, eventually: Any
+    start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     handler = """
         def handle(req):
@@ -174,7 +169,7 @@ def test_the_traceback_of_an_exception_is_in_the_log(
             error.add_note("ask again")
             raise error
     """
-    server = start(wrap_image({"one": handler}, processes, entry=ONE))
+    server = start(wrap_image({"one": handler}, [[], [0]], entry=ONE))
     told = server.request(body="\nno data is there\nfetch some").json["message"]
     assert told == "ValueError: no data is there (handler.py:5)"
     told = server.request(body="no such share\nnor that").json["message"]
@@ -184,9 +179,7 @@ def test_the_traceback_of_an_exception_is_in_the_log(
     assert all(line.startswith("[one] ") for line in server.log.read_text().splitlines())
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("place", "mechanism"), [("main", "fork"), ("further", "pool")])
 def test_lines_say_which_execution_they_are_of_and_why_it_has_no_answer(
     place: str, mechanism: str, start: Any, wrap_image: Any, eventually: Any
 ) -> None:

@@ -19,12 +19,14 @@ STUCK = """
     BEGUN = time.monotonic()
 
     def handle(req):
-        if req == "stuck":
+        if req == "stuck":  # and spoils what the wrap begins anew with
+            os.chdir("/")
+            os.environ.clear()
             os.read(PIPE[0], 1)
         if req.startswith("waits"):
             Path("began").touch()
             time.sleep(float(req[6:]))
-        return f"{os.getpid()} {BEGUN}"
+        return f"{os.getpid()} {BEGUN} {os.environ.get('HOME')}"
 """
 BOUND = 64
 
@@ -65,12 +67,12 @@ def test_lost_threads_are_bounded_and_the_wrap_begins_anew(
     timeouts = [answer for answer in answers if answer.status == 504]
     assert BOUND - 1 <= len(timeouts) <= BOUND + 2 * 16  # and those that ran then
     assert server.request("GET", "/_/health").status == 200
-    assert running.result(60).text == first  # what was in flight is answered
+    assert running.result(60).text.split()[:2] == first.split()[:2]  # it was in flight
     assert eventually(lambda: "begins anew" in server.log.read_text())
     kept.request("POST", "/")  # over the connection of before
     second = kept.getresponse().read().decode()
     assert second.split()[0] == first.split()[0] == str(server.process.pid)
-    assert second != first
+    assert second != first and second.endswith(f" {image}")
     _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     assert server.threads() < BOUND
@@ -78,39 +80,12 @@ def test_lost_threads_are_bounded_and_the_wrap_begins_anew(
     assert server.terminate() == 0
 
 
-def test_a_wrap_begins_anew_as_it_was_begun_whatever_its_handlers_have_done(
+def test_processes_that_never_come_back_are_killed(
     start: Any, wrap_image: Any, lose: Any, eventually: Any
 ) -> None:
-    spoils = """
-        import os, time
-
-        PIPE = os.pipe()
-        BEGUN = time.monotonic()
-
-        def handle(req):
-            if req == "stuck":
-                os.chdir("/")
-                os.environ.clear()
-                os.read(PIPE[0], 1)
-            return f"{BEGUN} {os.environ['HOME']}"
-    """
-    image = wrap_image({"one": spoils}, entry=ONE)
-    server = start(image, WAITRESS_THREADS="16")
-    first = server.request().text
-    for _ in range(BOUND // 16):
-        lose(server, 16)
-    assert eventually(lambda: server.request().text.endswith(f" {image}"))
-    assert server.request().text != first
-    assert server.process.poll() is None
-
-
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-def test_processes_that_never_come_back_are_killed(
-    mechanism: str, start: Any, wrap_image: Any, lose: Any, eventually: Any
-) -> None:
-    image = wrap_image({"one": STUCK}, [[], [0]], mechanism=mechanism, entry=ONE)
+    image = wrap_image({"one": STUCK}, [[], [0]], mechanism="pool", entry=ONE)
     server = start(image, WAITRESS_THREADS="16", pool_concurrency="16")
-    for _ in range(2 + BOUND // 16):
+    for _ in range(1 + BOUND // 16):
         assert {answer.status for answer in lose(server, 16)} == {504}
     assert server.threads() <= 2 + 2 * 16  # its own two, and to begin and to end what is at once
     assert server.request().status == 200

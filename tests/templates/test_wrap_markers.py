@@ -47,18 +47,15 @@ def trace(tmp_path: Path, eventually: Any) -> Any:
             tracer.wait(60)
 
 
-@pytest.mark.parametrize("processes", [[[7]], [[], [7]]], ids=["main", "further"])
-def test_begin_and_end_surround_the_handler(
-    processes: list[list[int]], start: Any, wrap_image: Any, trace: Any
-) -> None:
+def test_begin_and_end_surround_the_handler(start: Any, wrap_image: Any, trace: Any) -> None:
     image = wrap_image(
         {"one": "import os\ndef handle(req):\n    os.getppid()\n    return req\n"},
-        processes,
+        [[], [7]],
         tasks={7: "one"},
         entry={"output": 7},
     )
     server = start(image, chiron_trace_key="key")
-    seen = trace(server.process.pid if processes == [[7]] else server.fork_server().pid)
+    seen = trace(server.fork_server().pid)
     server.request(body="1")
     server.request(body="2", X_Chiron_Trace="key")
     calls = re.findall(r"^(\d+) +(\w+)\((?:[^\"\n]*\"([^\"]*)\")?", seen(), re.MULTILINE)

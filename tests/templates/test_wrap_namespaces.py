@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -67,68 +66,6 @@ def test_each_function_finds_its_own_util(place: str, start: Any, wrap_image: An
         assert server.request().json == names
 
 
-def test_packages_their_modules_and_data_files_belong_to_the_function(
-    start: Any, wrap_image: Any
-) -> None:
-    def files(name: str) -> dict[str, str]:
-        return {
-            "handler.py": """
-                import pack.inner
-                from pack import inner as same
-                from pack.deep import data
-
-                def handle(req):
-                    assert same is pack.inner
-                    return pack.inner.util.NAME + data.read()
-            """,
-            "util.py": f"NAME = {name!r}\n",
-            "pack/__init__.py": "",
-            "pack/inner.py": "import util\n",
-            "pack/deep/__init__.py": "",
-            "pack/deep/data.py": """
-                from pathlib import Path
-                from ..inner import util
-
-                def read():
-                    return (Path(__file__).parent / "data.txt").read_text() + util.NAME
-            """,
-            "pack/deep/data.txt": f"-data of {name}-",
-        }
-
-    server = start(wrap_image({"one": files("a"), "two": files("b")}, entry=ENTRY))
-    assert server.request().json == ["a-data of a-a", "b-data of b-b"]
-
-
-@pytest.mark.each_once
-@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
-@pytest.mark.parametrize("path", ["'function/data.txt'", "Path('./function') / 'data.txt'"])
-def test_relative_paths_lead_to_the_functions_own_files(
-    path: str, processes: list[list[int]], start: Any, wrap_image: Any
-) -> None:
-    handler = f"""
-        from pathlib import Path
-
-        def handle(req):
-            with open({path}) as file:
-                return file.read() + str(Path("function").is_dir())
-    """
-    handlers = {n: {"handler.py": handler, "data.txt": f"of {n} "} for n in ("one", "two")}
-    server = start(wrap_image(handlers, processes, entry=ENTRY))
-    assert server.request().json == ["of one True", "of two True"]
-
-
-def test_what_a_function_writes_beside_itself_it_finds_again(start: Any, wrap_image: Any) -> None:
-    handler = """
-        def handle(req):
-            with open("function/seen.txt", "a+") as file:
-                file.write(req)
-                file.seek(0)
-                return file.read()
-    """
-    server = start(wrap_image({"one": handler, "two": handler}, entry=ENTRY))
-    assert [server.request(body=body).json for body in "ab"] == [["a", "a"], ["ab", "ab"]]
-
-
 def test_a_module_of_a_function_hides_no_other_and_a_folder_of_data_no_package(
     start: Any, wrap_image: Any
 ) -> None:
@@ -155,27 +92,8 @@ def test_a_module_of_a_function_hides_no_other_and_a_folder_of_data_no_package(
     assert server.request(body="x").json == [["x"], "Flaskown", "Flask"]
 
 
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-def test_module_globals_are_kept_where_the_process_is(
-    mechanism: str, start: Any, wrap_image: Any
-) -> None:
-    counts = """
-        count = 0
-        def handle(req):
-            global count
-            count += 1
-            return str(count)
-    """
-    image = wrap_image({"one": counts, "two": counts}, [[0], [1]], mechanism=mechanism, entry=ENTRY)
-    server = start(image, pool_concurrency="1")
-    answers = [json.loads(server.request().text) for _ in range(3)]
-    further = [1, 2, 3] if mechanism == "pool" else [1, 1, 1]
-    assert answers == [list(pair) for pair in zip([1, 2, 3], further, strict=True)]
-
-
-@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
 def test_globals_stay_apart_whatever_a_function_does_to_the_environment(
-    processes: list[list[int]], start: Any, wrap_image: Any
+    start: Any, wrap_image: Any
 ) -> None:
     handler = """
         import json, os
@@ -190,7 +108,7 @@ def test_globals_stay_apart_whatever_a_function_does_to_the_environment(
             return json.dumps(mine)
     """
     handlers = {name: _named(handler, name) for name in ("one", "two")}
-    image = wrap_image(handlers, processes, mechanism="pool", entry=ENTRY)
+    image = wrap_image(handlers, [[], [0, 1]], mechanism="pool", entry=ENTRY)
     server = start(image, pool_concurrency="1")
     for calls in (2, 3):
         assert server.request().json == [["one"] * calls, ["two"] * calls]

@@ -15,27 +15,17 @@ LENGTHS = """
     def handle(req):
         return json.dumps([[text[0], len(text)] for text in json.loads(req)])
 """
-#: Placements of tasks 0..3, and of task 4, which needs them all.
-PLACEMENTS = {
-    "threads": [[0, 1, 2, 3, 4]],
-    "processes": [[0, 4], [1], [2], [3]],
-    "both": [[0, 1, 4], [2, 3]],
-    "called again": [[0], [1, 4], [2, 3]],
-    "only further": [[], [0, 1, 2, 3, 4]],
-}
 INPUTS = {**dict.fromkeys(range(4)), 4: [0, 1, 2, 3]}
 HANDLERS = {letter: SIZED.format(letter=letter) for letter in "abcd"} | {"join": LENGTHS}
 
 
-@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.parametrize("placement", PLACEMENTS)
 def test_outputs_of_any_size_arrive_whole_and_in_order(
-    placement: str, mechanism: str, start: Any, wrap_image: Any
+    mechanism: str, start: Any, wrap_image: Any
 ) -> None:
+    """The second process is called again for what needs the third one."""
     declared = {"inputs": INPUTS, "entry": {"output": 4}}
-    image = wrap_image(HANDLERS, PLACEMENTS[placement], mechanism=mechanism, **declared)
-    server = start(image)
+    server = start(wrap_image(HANDLERS, [[0], [1, 4], [2, 3]], mechanism=mechanism, **declared))
     for size in (1, 300_000, 10_000_000, 2):
         answer = server.request(body=str(size))
         assert (answer.status, answer.json) == (200, [[letter, size] for letter in "abcd"])
@@ -44,7 +34,7 @@ def test_outputs_of_any_size_arrive_whole_and_in_order(
 def test_a_process_tells_of_what_ended_before_what_that_began(start: Any, wrap_image: Any) -> None:
     """However its threads take turns: hence so often."""
     declared = {"inputs": INPUTS, "entry": {"output": 4}, "mechanism": "pool"}
-    server = start(wrap_image(HANDLERS, PLACEMENTS["only further"], **declared))
+    server = start(wrap_image(HANDLERS, [[], [0, 1, 2, 3, 4]], **declared))
     answers = [server.request(body="1") for _ in range(500)]
     assert {answer.text for answer in answers} == {'[["a", 1], ["b", 1], ["c", 1], ["d", 1]]'}
 
@@ -67,19 +57,14 @@ def expected(task: int, request: str) -> str:
     return f"f{task}({text})"
 
 
-#: Each mechanism with each trigger; then the same with other placements.
-SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 8))]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("mechanism", "kind"), [("fork", "stage"), ("pool", "data")])
 def test_any_placement_answers_the_same_with_either_trigger(
-    seed: int, start: Any, wrap_image: Any, gateway: Any, in_background: Any
+    mechanism: str, kind: str, start: Any, wrap_image: Any, gateway: Any, in_background: Any
 ) -> None:
     """Over two wraps with further processes, of which some are called several times."""
     from wrap.core.triggers import buckets
 
-    order = random.Random(seed)
-    mechanism, kind = ("fork", "pool")[seed % 2], ("data", "stage")[seed // 2 % 2]
+    order = random.Random(mechanism)
     inputs = {t: each if len(each) > 1 else next(iter(each), None) for t, each in NEEDS.items()}
     names = ["test-wrap1", "test-wrap2"]
     where = {task: (order.choice(names), order.randrange(3)) for task in NEEDS}

@@ -39,22 +39,6 @@ def compose(wrap_image: Callable[..., Path]) -> Callable[..., Path]:
     return composing(wrap_image)
 
 
-def test_a_trigger_of_the_users_decides_when_a_bucket_fires(compose, start, tmp_path, eventually):
-    last = tmp_path / "last"
-    handlers = {"first": "handle = str", "last": noting(last)}
-    server = start(compose(window(OWN), handlers, CALM))
-    for n in range(3):
-        assert server.request(body=str(n)).status == 202
-    assert metric(server, "chiron_held_bytes") > 0
-    assert eventually(lambda: lines(last))
-    assert sum(map(len, lines(last))) == 3
-    assert eventually(lambda: metric(server, "chiron_held_bytes") == 0)
-    assert server.request(body="[3, 4]", X_Chiron_Alone="1").json == {"last": [[3, 4]]}
-    assert server.request(body="[5]").status == 202
-    assert server.terminate() == 0
-    assert lines(last)[-1] == [5]
-
-
 def test_where_a_users_trigger_fails_other_buckets_and_objects_go_on(
     compose, start, tmp_path, eventually
 ):

@@ -94,7 +94,6 @@ FUNCTIONS = {
             return "a,b\\n" + "".join(f"{n},x\\n" for n in range(rows))
         """,
 }
-each_mechanism = pytest.mark.parametrize("mechanism", ["fork", "pool"])
 ALL = [{"ErrorEquals": ["States.ALL"], "Next": "echo"}]
 DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED"}}
 
@@ -237,15 +236,6 @@ WAYS = {
     ),
     "caught": caught("fails"),
     "fails": alone("fails"),
-    "parallel": scope(
-        P={
-            "Type": "Parallel",
-            "Branches": [alone("fails"), scope(W=WAITS), scope(W=WAITS)],
-            "Catch": [{"ErrorEquals": ["ValueError"], "Next": "Z", "ResultPath": None}],
-            "Next": "Z",
-        },
-        Z={"Type": "Succeed"},
-    ),
     "chooses": scope(
         A=task(
             "$.f",
@@ -263,8 +253,8 @@ WAYS = {
         end={"Type": "Succeed"},
     ),
 }
-#: Where the tasks run: in the server, in a further process, in another wrap's.
-PLACES = ("main", "further", "remote", "remote-further")
+#: Where the tasks run: in the server, or in a further process of another wrap.
+PLACES = ("main", "remote-further")
 
 
 def renamed(part: Any, way: str) -> Any:
@@ -302,22 +292,19 @@ def go(shared_start: Any, shared_image: Any, shared_gateway: Any) -> Callable[..
 
 
 ROWS = [{"a": str(n), "b": "x"} for n in range(3)]
-IN_TWO = ("main", "remote-further")
-FURTHER = ("further", "remote-further")
 #: Way -> where, an input, and its answer.
 ANSWERS = {
     "JSONata": (PLACES, {"a": 1}, [2, 1]),
     "reads": (PLACES, {"n": 3}, [{"Items": ROWS[:2]}, {"Items": ROWS[2:]}]),
     "writes": (PLACES, [1, {"a": "é"}], ["1", '{"a":"é"}']),
-    "dies once": (FURTHER, {"a": 1}, {"a": 1}),
-    "parallel": (PLACES, 1, 1),
-    "loop": (("main", "further"), {"n": 500}, {"n": 0}),
+    "loop": (PLACES[:1], {"n": 500}, {"n": 0}),
+    "dies once": (PLACES[1:], {"a": 1}, {"a": 1}),
 }
 #: Way -> where, and the error that is caught with a part of its cause.
 CAUGHT = {
-    "dies": (FURTHER, "process-died", "SIGKILL"),
-    "hangs": (IN_TWO, "States.Timeout", ""),
-    "late": (IN_TWO, "States.Timeout", ""),
+    "dies": (PLACES[1:], "process-died", "SIGKILL"),
+    "hangs": (PLACES, "States.Timeout", ""),
+    "late": (PLACES, "States.Timeout", ""),
     "caught": (PLACES, "ValueError", '"errorMessage": "no 7", "errorType": "ValueError"'),
 }
 
@@ -366,35 +353,30 @@ def test_a_task_chooses_its_function_at_run_time(place: str, go: Any) -> None:
         assert (answered.status, answer in answered.text) == (status, True), answered.text
 
 
-@each_mechanism
-def test_a_distributed_map_goes_on_where_its_worker_was_killed(mechanism: str, serve: Any) -> None:
+def test_a_distributed_map_goes_on_where_its_worker_was_killed(serve: Any) -> None:
     spread = {
         "Type": "Map",
         "ItemBatcher": {"MaxItemsPerBatch": 10},
         "ItemProcessor": alone("dies-at") | DISTRIBUTED,
         "End": True,
     }
-    server = serve(scope(M=spread), "further", mechanism, attempts=2)
+    server = serve(scope(M=spread), "further", attempts=2)
     answer = server.request(body=json.dumps([*range(1000)]))
     assert answer.json == [sum(range(n, n + 10)) for n in range(0, 1000, 10)], answer.text
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_no_more_items_of_a_map_run_at_once_than_it_says(most: int, serve: Any) -> None:
-    spread = {"Type": "Map", "MaxConcurrency": most, "ItemProcessor": alone("counts"), "End": True}
+def test_no_more_items_of_a_map_run_at_once_than_it_says(serve: Any) -> None:
+    spread = {"Type": "Map", "MaxConcurrency": 3, "ItemProcessor": alone("counts"), "End": True}
     machine = scope(M=spread)
     answer = serve(machine, processes=[[0], [0]]).request(body=json.dumps(list(range(12))))
     assert answer.status == 200, answer.text
-    assert max(answer.json) <= most
+    assert max(answer.json) <= 3
 
 
-@each_mechanism
-def test_a_thousand_items_spread_over_the_processes_that_have_the_task(
-    mechanism: str, serve: Any
-) -> None:
+def test_a_thousand_items_spread_over_the_processes_that_have_the_task(serve: Any) -> None:
     spread = {"Type": "Map", "ItemProcessor": alone("where"), "End": True}
     machine = scope(M=spread)
-    server = serve(machine, mechanism=mechanism, processes=[[], [0], [0]])
+    server = serve(machine, processes=[[], [0], [0]])
     answer = server.request(body=json.dumps(list(range(1000))))
     assert answer.status == 200, answer.text
     assert len(answer.json) == 1000
@@ -412,14 +394,13 @@ def peaks_mib(server: Any) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["main", "further"])
 def test_ten_times_the_items_of_a_map_take_no_more_memory_and_let_another_request_through(
-    place: str, serve: Any, in_background: Any, tmp_path: Path
+    serve: Any, in_background: Any, tmp_path: Path
 ) -> None:
     wide = {"wide": task("wide", Next="length"), "length": task("length")}
     each = {"StartAt": "wide", "States": wide}
     spread = {"Type": "Map", "MaxConcurrency": 20, "ItemProcessor": each, "End": True}
-    server = serve(scope(M=spread), place, timeout_s=BOUND_S)
+    server = serve(scope(M=spread), "further", timeout_s=BOUND_S)
     gates = [image / "go" for image in tmp_path.glob("test-wrap*")]
 
     def ask(items: int) -> None:
@@ -444,9 +425,7 @@ def test_ten_times_the_items_of_a_map_take_no_more_memory_and_let_another_reques
     assert psutil.Process(server.process.pid).num_threads() < 40
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("place", ["main", "further", "remote-further"])
-@each_mechanism
+@pytest.mark.parametrize(("place", "mechanism"), [("main", "fork"), ("remote-further", "pool")])
 def test_what_fails_hangs_and_waits_leaves_nothing(
     place: str, mechanism: str, serve: Any, eventually: Any
 ) -> None:
@@ -493,12 +472,7 @@ FAR: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.each_once
-@each_mechanism
-@pytest.mark.parametrize("place", ["main", "further", "remote-further"])
-def test_a_far_time_fails_its_own_request_alone(
-    place: str, mechanism: str, serve: Any, eventually: Any
-) -> None:
+def test_a_far_time_fails_its_own_request_alone(serve: Any, eventually: Any) -> None:
     rules = [{"Variable": "$.to", "StringEquals": name, "Next": name} for name in FAR]
     choice = {"Type": "Choice", "Choices": rules, "Default": "echo"}
     machine = {
@@ -506,7 +480,7 @@ def test_a_far_time_fails_its_own_request_alone(
         "TimeoutSeconds": 99999999,
         "States": {"which": choice, **FAR, "echo": task("echo")},
     }
-    server = serve(machine, place, mechanism)
+    server = serve(machine, "further")
     in_years = datetime.now(UTC) + timedelta(days=1000)
     before = 0, 0
     for name in [*FAR] * 2:

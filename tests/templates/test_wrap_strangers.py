@@ -34,9 +34,7 @@ WITHOUT_THE_KEY = [
 ]
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("key", [KEY, ""], ids=["with a key", "without a key"])
+@pytest.mark.parametrize(("key", "place"), [(KEY, "further"), ("", "main")])
 def test_without_the_key_nothing_is_traced_and_nothing_is_told(
     key: str, place: str, start: Any, wrap_image: Any
 ) -> None:
@@ -72,11 +70,8 @@ def told(server: Any, body: bytes | None = None, **headers: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_call_is_traced_for_who_knows_the_key_alone(
-    place: str, start: Any, wrap_image: Any
-) -> None:
-    server = start(wrap_image({"one": HANDLER}, PLACES[place]), chiron_trace_key=KEY)
+def test_a_call_is_traced_for_who_knows_the_key_alone(start: Any, wrap_image: Any) -> None:
+    server = start(wrap_image({"one": HANDLER}, PLACES["further"]), chiron_trace_key=KEY)
     for headers in ({}, {"X_Chiron_Trace": "1"}):
         result = told(server, **headers)
         assert result.output.text() == USUAL
@@ -86,12 +81,9 @@ def test_a_call_is_traced_for_who_knows_the_key_alone(
     assert None not in (result.delayed, result.ticks, result.cpu_probe)
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_call_marks_lines_with_an_id_and_nothing_else(
-    place: str, start: Any, wrap_image: Any
-) -> None:
+def test_a_call_marks_lines_with_an_id_and_nothing_else(start: Any, wrap_image: Any) -> None:
     code = "def handle(req):\n    print('said', flush=True)\n    return req\n"
-    server = start(wrap_image({"one": code}, PLACES[place]))
+    server = start(wrap_image({"one": code}, PLACES["further"]))
     told(server, call(mark="1a2b-3c4d-5e6f"))
     none = ["x]\n[other", "x] y", "\x1b[2J", "ü" * 8, "-" * 8]
     for mark in none:
@@ -141,17 +133,6 @@ NONSENSE: list[dict[str, Any]] = [
     {"objects": ["many"]},
     {"objects": [["many", ""]]},
 ]
-
-
-def test_a_call_of_nonsense_is_refused(start: Any, wrap_image: Any) -> None:
-    from wrap.net.framing import pieces
-
-    server = start(wrap_image({"one": HANDLER}))
-    for body in [*(call(**changes) for changes in NONSENSE), b"".join(pieces(["[" * 100_000]))]:
-        answer = server.request(body=body, X_Chiron_Call="1")
-        assert (answer.status, answer.json["code"]) == (400, "bad-frames"), body[:200]
-
-
 OF_ANOTHER_PLAN: list[dict[str, Any]] = [
     {"tasks": []},
     {"tasks": [7]},
@@ -161,13 +142,22 @@ OF_ANOTHER_PLAN: list[dict[str, Any]] = [
 ]
 
 
-def test_a_call_for_what_a_wrap_cannot_run_is_another_plans(start: Any, wrap_image: Any) -> None:
+def test_a_call_of_nonsense_or_for_what_a_wrap_cannot_run_is_refused(
+    start: Any, wrap_image: Any
+) -> None:
+    from wrap.net.framing import pieces
+
     tasks = {"tasks": {0: "one", 1: "one"}, "inputs": {0: None, 1: 0}}
     server = start(wrap_image({"one": HANDLER}, **tasks))
-    for changes in OF_ANOTHER_PLAN:
-        answer = server.request(body=call(**changes), X_Chiron_Call="1")
-        assert (answer.status, answer.json["code"]) == (400, "other-plan"), changes
-        assert told(server).output.text() == USUAL
+    nonsense = [*(call(**changes) for changes in NONSENSE), b"".join(pieces(["[" * 100_000]))]
+    for code, bodies in {
+        "bad-frames": nonsense,
+        "other-plan": [call(**changes) for changes in OF_ANOTHER_PLAN],
+    }.items():
+        for body in bodies:
+            answer = server.request(body=body, X_Chiron_Call="1")
+            assert (answer.status, answer.json["code"]) == (400, code), body[:200]
+    assert told(server).output.text() == USUAL
 
 
 #: What is asked for -> status, code.

@@ -71,6 +71,7 @@ class _Items(BaseHTTPRequestHandler):
     """GET /item/N answers N; connections are kept."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a body does not wait until its head is acknowledged
 
     def do_GET(self) -> None:
         body = self.path.rpartition("/")[2].encode()
