@@ -38,8 +38,12 @@ class Costs:
     together: bool
 
     def arranged(self, processes: Sequence[Functions]) -> Partition:
-        """Assign `processes` to the slots: the longest to the earliest slot, which is optimal."""
-        by_time = sorted(processes, key=lambda p: (-self.problem.alone_ms(p), p))
+        """Assign `processes` to the slots: the longest to the earliest slot, which is optimal.
+
+        What the mechanism refuses comes first, as the earliest slot is a main process.
+        """
+        refused, alone_ms = self.problem.is_refused, self.problem.alone_ms
+        by_time = sorted(processes, key=lambda p: (not refused(p), -alone_ms(p), p))
         by_offset = sorted(range(len(processes)), key=lambda s: (self.slots.offsets_ms[s], s))
         partition = dict(zip(by_offset, by_time, strict=True))
         return tuple(partition[slot] for slot in range(len(processes)))
@@ -50,7 +54,7 @@ class Costs:
             return [
                 offset
                 + self.problem.alone_ms(functions)
-                + further * self.problem.forked_ms(functions)
+                + further * self.problem.further_ms(functions)
                 for functions, offset, further in zip(
                     partition, self.slots.offsets_ms, self.slots.further, strict=True
                 )

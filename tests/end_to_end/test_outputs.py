@@ -13,7 +13,7 @@ import pytest
 
 from chiron.deployment.launcher import Deployment
 from chiron.generator.generate import Sources
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import EVERYWHERE
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.scheduler.schedule import schedule
@@ -106,7 +106,7 @@ def all_answer_right(
 @pytest.fixture(scope="module")
 def small_running(place, write_folder, profile_of, platform, tmp_path_factory) -> Iterator[Running]:
     folder = write_folder(tmp_path_factory.mktemp("small"), fields={"split": ROOMY})
-    chosen = plans(folder, profile_of, platform, *MECHANISMS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE)
     with place.deployed(folder, chosen) as deployments:
         by_planner = dict(zip(PLANNERS, deployments, strict=True))
         yield Running(folder, by_planner, place.gateway.url)
@@ -183,7 +183,7 @@ def test_outputs_that_are_no_text_are_outputs_like_any_other(
     fields = dict.fromkeys(BINARY_FUNCTIONS, ROOMY)
     folder = write_folder(tmp_path, BINARY_WORKFLOW, BINARY_FUNCTIONS, {}, fields)
     requests = [bytes(range(256)), random.Random(1).randbytes(2 * MEGABYTE)]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)
 
 
@@ -226,7 +226,7 @@ def test_what_is_emitted_is_an_output_like_any_other(
 ):
     folder = write_folder(tmp_path, EMITTING_WORKFLOW, EMITTING_FUNCTIONS, {})
     requests = [b"ab", b"x" * (MEGABYTE // 2) + b"yz" * (MEGABYTE // 4)]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)
 
 
@@ -296,7 +296,7 @@ def test_what_is_read_while_it_is_written_is_an_output_like_any_other(
     commands = {"sort": {"lang": "command", "fprocess": "sort {in:upper}"}}
     folder = write_folder(tmp_path, STREAMING_WORKFLOW, STREAMING_FUNCTIONS, {}, commands)
     requests = [b"ab", b"", b",".join(b"%d" % each for each in range(MEGABYTE // 10))]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)
 
 
@@ -315,7 +315,7 @@ def test_commands_are_tasks_like_any_other(place, write_folder, profile_of, plat
         {name: {"lang": "command", "fprocess": command} for name, command in COMMANDS.items()},
     )
     requests = ["\n".join(map(str, range(size // 7))).encode() for size in (3, MEGABYTE)]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from state_machines import HANDLERS, given, run, state_machine
 
 from chiron.generator.declaration import declare
 from chiron.generator.render import render_handler
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import mechanisms_with
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.scheduler.schedule import schedule
@@ -124,7 +125,11 @@ def serve(
 
 
 def each_combination(test: Any) -> Any:
-    for name, values in {"layout": LAYOUTS, "trigger": TRIGGERS, "mechanism": MECHANISMS}.items():
+    for name, values in {
+        "layout": LAYOUTS,
+        "trigger": TRIGGERS,
+        "mechanism": mechanisms_with(sys.version_info),
+    }.items():
         test = pytest.mark.parametrize(name, tuple(values))(test)
     return test
 
@@ -138,6 +143,7 @@ def go_through(
     place: Platform,
     profile_of: Any,
 ) -> None:
+    place = place.model_copy(update={"interpreters_dispatch_ms": 0.2})
     for seed in seeds:
         workflow, requests = drawn(seed)
         if layout == "random":
