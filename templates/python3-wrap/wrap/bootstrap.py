@@ -47,9 +47,9 @@ from wrap.functions.exit_guard import contain
 from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.kinds import functions_of
 from wrap.functions.loader import LIBRARIES, load_shared
-from wrap.http import server
 from wrap.http.app import create_app
 from wrap.http.probes import PROBES
+from wrap.http.server import serving
 from wrap.http.server.program import OneProcess, begin_anew
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
@@ -207,7 +207,7 @@ def _serve(
         return _woken() if holds and settings.linger_s else 0
 
     build = build_of(settings.trace_key)
-    hooks = server.Hooks(
+    hooks = serving.Hooks(
         probes=PROBES,
         unqueued=lambda headers: is_handed_back(build, headers.get(_HANDED, "")),
         drain_s=drain_s,
@@ -222,7 +222,7 @@ def _serve(
     )
     app = create_app(runtime, pulse, listener, events, participant)
     route = runtime.route
-    server.serve(
+    serving.serve(
         app, sockets, lambda: route.threads, settings.memory_bytes, runtime.threads.start, hooks
     )
 
