@@ -1,4 +1,4 @@
-"""Functions that a plan forks for each request although they cannot run so."""
+"""Functions that a plan runs in further processes although its mechanism refuses them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from chiron.workflow.plan import Plan
 
 
 def wrongly_forked(plan: Plan, workflow: Workflow) -> Iterator[str]:
-    """Yield a line for each function that `plan` marks as unforkable and forks for each request."""
+    """Yield a line for each function in a further process whose mechanism refuses it."""
     for wrap in plan.wraps:
-        if mechanism_of(wrap.mechanism).lasting:
-            continue
-        forked = set(map(workflow.function_of, chain(*wrap.processes[1:])))
+        further = set(map(workflow.function_of, chain(*wrap.processes[1:])))
         for each in plan.unforkable:
-            if each.function in forked:
+            if each.function in further and each.mechanism == wrap.mechanism:
                 yield (
-                    f"wrap {wrap.name}: {each.function} runs in processes that are forked for each "
-                    f"request, although {each.reason}: have it in the main process, the first one, "
-                    "or give the wrap the mechanism pool"
+                    f"wrap {wrap.name}: {each.function} runs in "
+                    f"{mechanism_of(wrap.mechanism).processes}, although {each.reason}: have it in "
+                    "the main process, the first one, or give the wrap the mechanism pool"
                 )

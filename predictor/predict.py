@@ -11,7 +11,7 @@ from chiron.predictor.crowd import Program
 from chiron.predictor.emissions import expanded, known_with
 from chiron.predictor.execution import Execution, Node
 from chiron.predictor.image import Image
-from chiron.predictor.mechanisms import mechanism_of
+from chiron.predictor.mechanisms import mechanism_of, mechanisms_on
 from chiron.predictor.mechanisms.mechanism import Costs
 from chiron.predictor.moments import BESIDE, GIVEN, Moment, work_with
 from chiron.predictor.paths import taken_by
@@ -26,7 +26,7 @@ from chiron.predictor.wiring import Wired, wired
 from chiron.workflow.model import Workflow, names_in
 from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction, Within
 from chiron.workflow.platform import Platform
-from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
+from chiron.workflow.profile import LONGEST_MS, NEVER_MS, FunctionProfile, Period, Profile, Share
 
 #: Decimal places of a millisecond: processors agree on more, so plans depend on no processor.
 _DIGITS = 6
@@ -37,7 +37,7 @@ _REMEMBERED = 200
 
 #: Additional work of a function, by where it runs: join its inputs; begin as an instance of a state
 #: machine; write to memory that a fork shares; send its output to other processes.
-_JOINING, _DECIDED, _FORKED, _SENDING = "joining", "decided", "forked", "sending"
+_JOINING, _DECIDED, _SENDING = "joining", "decided", "sending"
 
 #: The costs of a wrap without further processes.
 _ALONE = Costs(ready_ms=0.0)
@@ -104,10 +104,15 @@ class Predictor:
         for mark, before_ms, after_ms in (
             (_JOINING, input_mb * platform.joined_ms_per_mb, 0.0),
             (_DECIDED, 0.0 if name in BESIDE else platform.instance_ms, 0.0),
-            (_FORKED, self._slower * function.new_process_ms, 0.0),
+            *(
+                (mechanism, self._slower * mechanism_of(mechanism).further_ms(function), 0.0)
+                for mechanism in mechanisms_on(platform)
+            ),
             (_SENDING, 0.0, output_mb * platform.shared_ms_per_mb),
         ):
-            before: Work = (("cpu", before_ms),) if before_ms else ()
+            # What is never run there competes for nothing: no switch of the GIL is simulated.
+            kind: WorkKind = "block" if before_ms >= self._slower * NEVER_MS else "cpu"
+            before: Work = ((kind, before_ms),) if before_ms else ()
             after: Work = (("native", after_ms),) if after_ms else ()
             for each in [*works] if before or after else []:
                 self._varied[each, mark] = varied = f"{each} {mark}"
@@ -226,9 +231,8 @@ class Predictor:
         return found
 
     def _functions(self, processes: Processes, mechanism: str) -> Iterable[str]:
-        """Return the functions of a wrap; functions in a new process take longer."""
-        is_new = not mechanism_of(mechanism).lasting
-        further = (self._vary(name, _FORKED, is_new) for name in chain(*processes[1:]))
+        """Return the functions of a wrap; in a further process they may take longer."""
+        further = (self._vary(name, mechanism) for name in chain(*processes[1:]))
         return chain(processes[0], further)
 
     def _vary(self, function: str, mark: str, does: bool = True) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform as machine
@@ -30,8 +29,8 @@ from chiron.profiler.contention_overhead import (
     run_crowd,
 )
 from chiron.profiler.cpu_speed import CpuSpeed, with_cpu_speed
+from chiron.profiler.interpreter import asked, interpreter_of
 from chiron.profiler.known_work import NOTHING, PAUSE, WORK, Work
-from chiron.profiler.noop_handler import QUESTION
 from chiron.profiler.noop_shapes import Shape, chains, crowd, numerous, shapes, write_folder
 from chiron.profiler.object_costs import (
     PerMegabyte,
@@ -45,7 +44,6 @@ from chiron.profiler.object_costs import (
 from chiron.profiler.path_costs import path_costs, path_shapes
 from chiron.profiler.rounds import Longer, Round, numerous_seen, request_variation, typical
 from chiron.profiler.self_check import SelfCheck, alone_in, speed_drift, warnings
-from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.paths import Path as PathName
 from chiron.workflow.paths import PathKind
@@ -67,6 +65,8 @@ PATHS: tuple[PathKind, ...] = ("auto", "gateway")
 _WARMING, _IN_ROW = 6, 6
 #: Requests to the crowd in a round; its times vary more.
 _CROWDS = 4
+#: A version of Python that has every mechanism.
+_ANY_PYTHON = (math.inf,)
 #: Each constant is also computed for this many parts of the rounds, for its spread.
 _PARTS = 8
 
@@ -121,8 +121,9 @@ def calibrate(
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         place = NoOps(launcher, write_folder(Path(scratch)), say)
         # Deployed alone: some gateways have no capacity for more plans.
-        objects, costs, longer = _large_or_many(place, paths, effort)
-        calibration = _Calibration(place, name or machine.node() or "platform", longer, stack)
+        objects, costs, longer, python = _large_or_many(place, paths, effort)
+        name = name or machine.node() or "platform"
+        calibration = _Calibration(place, name, longer, python, stack)
 
         def attempt() -> Platform:
             found = calibration.measured(rounds, effort.budget_s)
@@ -162,9 +163,9 @@ class NoOps:
 
 def _large_or_many(
     place: NoOps, paths: tuple[PathKind, ...], effort: Effort
-) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost], Longer]:
-    """Return the costs of objects within a wrap (constant -> value) and by each path, and the extra
-    time of plans of many no-ops over a single no-op.
+) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost], Longer, tuple[int, ...]]:
+    """Return the costs of objects within a wrap (constant -> value) and by each path, the extra
+    time of plans of many no-ops over a single no-op, and the version of Python in wraps.
 
     The plans are deployed several times: on cores of different speeds, a process on the slower core
     could be compared with a process on the faster.
@@ -174,6 +175,7 @@ def _large_or_many(
         plans = *many, handing_over(), joining(), *across.values()
         deployed = place.deploy(several, *plans)
         rounds = _longer(many, deployed)
+        *_, python = asked(deployed[0])
         handed, joined, *reached = deployed[len(many) :]
         objects = {
             "shared_ms_per_mb": shared_ms_per_mb(handed, effort.object_rounds),
@@ -185,7 +187,7 @@ def _large_or_many(
         with ExitStack() as several:
             rounds += _longer(many, place.deploy(several, *many))
     longer = {name: [(each[name], speed) for each, speed in rounds] for name in rounds[0][0]}
-    return objects, costs, longer
+    return objects, costs, longer, python
 
 
 class _Timed(NamedTuple):
@@ -200,17 +202,20 @@ class _Timed(NamedTuple):
 class _Calibration:
     """The deployed plans, which each attempt times.
 
-    `longer` is the extra time of plans of many no-ops; `stack` keeps the plans deployed.
+    `longer` is the extra time of plans of many no-ops; `python` is the version of Python in wraps;
+    `stack` keeps the plans deployed.
     """
 
-    def __init__(self, place: NoOps, name: str, longer: Longer, stack: ExitStack) -> None:
+    def __init__(
+        self, place: NoOps, name: str, longer: Longer, python: tuple[int, ...], stack: ExitStack
+    ) -> None:
         self._place, self._name, self._longer = place, name, longer
         self._cpus = len(os.sched_getaffinity(0))
-        plans = [*shapes(), chains(), *([crowd()] if self._cpus > 1 else [])]
+        plans = [*shapes(python), chains(), *([crowd()] if self._cpus > 1 else [])]
         deployed = list(zip(plans, place.deploy(stack, *plans), strict=True))
         each = {plan.name: one for plan, one in deployed}
         self._crowded = each.get(crowd().name)
-        self._deployed = {plan.name: each[plan.name] for plan in shapes()}
+        self._deployed = {plan.name: each[plan.name] for plan in shapes(python)}
         self._check = SelfCheck(alone_in(each["one"]), deployed[1:])
 
     def measured(self, rounds: int, budget_s: float) -> _Timed:
@@ -223,7 +228,7 @@ class _Calibration:
         )
         self._place.say("timing the GIL")
         traced = min(rounds, _TRACED)
-        interpreter = _interpreter(self._deployed["one"], self._deployed["stages"], traced)
+        interpreter = interpreter_of(self._deployed["one"], self._deployed["stages"], traced)
         solved = partial(self._solved, interpreter, median(probes_ms))
         parts = [solved(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
         spread = constants.spread(parts)
@@ -288,7 +293,7 @@ def _rounds(
     The median probe time is the speed to which the plans' measurements are converted. `pause` is
     called after each round. No round begins after `budget_s` seconds, except the fewest rounds.
     """
-    stages = {shape.name: shape.workflow.stages for shape in shapes()}
+    stages = {shape.name: shape.workflow.stages for shape in (*shapes(), *shapes(_ANY_PYTHON))}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
     crowds: list[CrowdRound] = []
     requests_ms = dict[Work, list[float]]({NOTHING: [], PAUSE: []})
@@ -381,17 +386,3 @@ def _begins_ms(answer: Answer) -> tuple[float, ...]:
         min(span.start_ms for span in entry if span.process == process) - timeline.arrived_ms
         for process in sorted({span.process or 0 for span in entry})
     )
-
-
-def _interpreter(one: Deployment, stages: Deployment, requests: int) -> Interpreter:
-    """Return the costs of the GIL by the no-op `one`, and the times of consecutive no-ops."""
-    traced = [stages.invoke(NOTHING.request, trace=True).timeline for _ in range(requests)]
-    noops_ms = [task.duration_ms for timeline in traced for task in timeline.tasks]
-    try:
-        (answer,) = json.loads(one.invoke(QUESTION.encode()).output)
-        return Interpreter(
-            float(answer["switch_interval_ms"]), float(answer["switch_cost_ms"]), median(noops_ms)
-        )
-    except (ValueError, KeyError, TypeError, ArithmeticError):
-        message = "the no-op wrap answers something else than was asked: deploy chiron's template"
-        raise ChironError("calibration-failed", message, status=502) from None

@@ -19,7 +19,7 @@ from chiron.workflow.platform import Idle, Platform
 BRIEF = frozenset({"one", "remote-few"})
 #: The plans also measured with functions that compute at once: a worker may be woken on the main
 #: process's core, so that one process waits for the other.
-WORKING = frozenset({few(LASTING)})
+WORKING = frozenset(few(name) for name, each in MECHANISMS.items() if each.lasting)
 
 #: Shorter calls look like waits in a profile, since no probe sees them, but mostly compute in the
 #: kernel. A thread that they wake on a busy core needs longer than this.
@@ -99,8 +99,9 @@ def platform(
     own: dict[str, Any] = {name: _rounded(ms) for name, ms in brief.items()} | {
         constant: _rounded(value)
         for label, each in MECHANISMS.items()
+        if few(label) in seen
         for constant, value in each.constants(
-            one, seen[few(label)], seen[many(label)], PROCESSES - 2, ipc
+            *(one, seen[few(label)], seen.get(many(label), seen[few(label)])), PROCESSES - 2, ipc
         ).items()
     }
     return Platform(

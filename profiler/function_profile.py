@@ -278,6 +278,7 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
             "forked_ms": latency_ms + fmean(further, weights),
             "varies": any(each.varies for each in profiles),
             "unforkable": next(filter(None, (each.unforkable for each in profiles)), ""),
+            "tried": profiles[0].tried,
             "memory_mib": round(peak_mib - min(idle), 2),
             "idle_mib": min(idle) or None,
             "forked_mib": max(forked_mib, default=None),

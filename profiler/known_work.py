@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from chiron.predictor.mechanisms import MECHANISMS
 from chiron.profiler.noop_handler import BLOCK, CPU, NATIVE
 from chiron.profiler.noop_shapes import FUNCTIONS
 from chiron.workflow.platform import IDLE_MS
@@ -68,7 +69,9 @@ CHECKED = (
 
 def _function(steps: Steps, costs_ms: Mapping[str, float]) -> FunctionProfile:
     periods = tuple(_periods(steps, costs_ms))
-    return FunctionProfile(latency_ms=sum(each.duration_ms for each in periods), periods=periods)
+    latency_ms = sum(each.duration_ms for each in periods)
+    tried = dict.fromkeys(MECHANISMS, "")  # calibration's functions run everywhere
+    return FunctionProfile(latency_ms=latency_ms, periods=periods, tried=tried)
 
 
 def _periods(steps: Steps, costs_ms: Mapping[str, float]) -> Iterator[Period]:

@@ -97,5 +97,9 @@ def handle(req: str) -> str:
             _DO[kind](amount)
         return req
     return json.dumps(
-        {"switch_interval_ms": sys.getswitchinterval() * 1000, "switch_cost_ms": switch_cost_ms()}
+        {
+            "switch_interval_ms": sys.getswitchinterval() * 1000,
+            "switch_cost_ms": switch_cost_ms(),
+            "python": sys.version_info[:2],
+        }
     )

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from chiron.predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM, EVERYWHERE, MECHANISMS, mechanisms_with
 from chiron.profiler import noop_handler
 from chiron.scheduler.layout import over_stages
 from chiron.workflow.asl import parse_states
@@ -48,6 +48,8 @@ CROWD_PROCESSES, CROWD_THREADS = 2, 4
 CHAINS = 2
 #: The mechanism with running processes, so that no start is measured.
 LASTING = next(name for name, mechanism in MECHANISMS.items() if mechanism.lasting)
+#: The oldest version of Python in wraps.
+_OLDEST = min(each.python for each in MECHANISMS.values())
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,21 @@ class Shape:
     single: bytes | None = None
 
 
-def shapes() -> list[Shape]:
-    """Return all plans; the first wrap of ``one`` also serves for the interpreter's constants.
+def shapes(python: tuple[float, ...] = _OLDEST) -> list[Shape]:
+    """Return all plans for wraps with that version of Python: few enough to deploy at once.
+
+    The first wrap of ``one`` also serves for the interpreter's constants. ``threads`` only checks
+    predictions, so a mechanism that not every Python has takes its place.
 
     Plans of one process use no mechanism.
     """
+    tried = [name for name in mechanisms_with(python) if name not in EVERYWHERE]
     return [
         shape("one", [[1]]),
-        shape("threads", [[THREADS]]),
+        *([shape(few(name), [[1] * 2], name) for name in tried] or [shape("threads", [[THREADS]])]),
         shape("stages", [[1]], stages=STAGES),
-        *(shape(few(name), [[1] * 2], name) for name in MECHANISMS),
-        *(shape(many(name), [[1] * PROCESSES], name) for name in MECHANISMS),
+        *(shape(few(name), [[1] * 2], name) for name in EVERYWHERE),
+        *(shape(many(name), [[1] * PROCESSES], name) for name in EVERYWHERE),
         shape("remote-few", [[1]] * 2),
         shape("remote-many", [[1]] * (1 + REMOTES)),
     ]

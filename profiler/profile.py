@@ -21,6 +21,7 @@ from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.openfaas.languages import called_in, find_handler, settled
 from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.profiler.function_profile import (
     at_one_speed,
     function_profile,
@@ -43,6 +44,7 @@ from chiron.profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
 from chiron.profiler.sandbox import Sandbox, find_sandbox
 from chiron.profiler.solo import Alone, alone, alone_under_strace
 from chiron.profiler.tracer import Attached, Launched, Tracer, require_tracing
+from chiron.profiler.tried import with_tried
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -125,8 +127,11 @@ def profile(
     if profiles:
         say("running them in forked processes")
         # Only after the other wraps are removed: the Community Edition allows 15 functions.
-        with alone(launcher.launch, folder, taking.failures, forked=True) as running:
+        with alone(
+            launcher.launch, folder, taking.failures, mechanism=DEFAULT_MECHANISM
+        ) as running:
             profiles |= taking.forked(running, profiles)
+        profiles = taking.tried(profiles)
     return taking.finished(profiles)
 
 
@@ -221,6 +226,13 @@ class _Profiling:
 
         solos = running.solos(self._requests)
         return in_turn({name: forks_of(solo) for name, solo in solos.items()}, self.failures.of)
+
+    def tried(
+        self, profiles: Mapping[str, Sequence[FunctionProfile]]
+    ) -> dict[str, list[FunctionProfile]]:
+        """Return the profiles, extended by which functions run by the mechanisms to try."""
+        known = {name: each for name, each in profiles.items() if name not in self.failures}
+        return with_tried(known, self._folder, self._launcher.launch, self._each, self._say)
 
     def finished(self, profiles: Mapping[str, list[FunctionProfile]]) -> Profile:
         """Return the profile; raise IncompleteProfileError if it lacks a function."""

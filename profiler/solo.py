@@ -65,14 +65,14 @@ def alone(
     folder: WorkflowFolder,
     failures: dict[str, ChironError],
     *,
-    forked: bool = False,
+    mechanism: str = "",
 ) -> Iterator[Alone]:
     """Run the functions of `folder` that have not failed, for the duration of the block.
 
     Functions that cannot be started are added to `failures`, and the others run without them. A
     function that cannot be imported is raised instead, since its user must fix that first.
 
-    With `forked` they run in processes that are forked for each request.
+    With a `mechanism` they run in processes of that mechanism.
 
     Raises the errors of `launch` that blame no wrap, and the first failure if no function is left.
     """
@@ -81,7 +81,7 @@ def alone(
             workflow = solo_workflow(folder.workflow, without=failures)
             if not workflow.functions:
                 raise next(iter(failures.values()))
-            plan = solo_plan(workflow, forked=forked)
+            plan = solo_plan(workflow, mechanism)
             wraps = {
                 wrap.name: function
                 for wrap, function in zip(plan.wraps, workflow.functions, strict=True)
@@ -142,19 +142,18 @@ def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow
     return Workflow(wrap_name(workflow.name, "profile"), tasks, (*names, *emitted))
 
 
-def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
+def solo_plan(workflow: Workflow, mechanism: str = "") -> Plan:
     """Return the one-to-one plan of a `solo_workflow`; wraps are in the order of its functions.
 
-    Each function runs in the main process of its wrap or, with `forked`, in a process forked for
-    the request.
+    Each function runs in the main process of its wrap or, with a `mechanism`, in a further process.
     """
-    main: tuple[tuple[str, ...], ...] = ((),) if forked else ()
+    main: tuple[tuple[str, ...], ...] = ((),) if mechanism else ()
     wraps = tuple(
         Wrap(
             name=name,
             cpus=_CPUS,
             memory_mib=_MEMORY_MIB,
-            mechanism=DEFAULT_MECHANISM,
+            mechanism=mechanism or DEFAULT_MECHANISM,
             processes=(*main, (task.name,)),
         )
         for task, name in zip(workflow.tasks, _wrap_names(workflow), strict=True)

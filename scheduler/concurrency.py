@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chiron.scheduler.memory import FORKED_MEMORY_MIB
+from chiron.predictor.mechanisms import mechanism_of
 from chiron.workflow.plan import Plan, Wrap
 
 #: The least concurrency for each CPU of the plan's widest wrap, used if its functions are unknown.
@@ -70,4 +70,5 @@ def idle_mib(wrap: Wrap) -> float:
 def request_mib(wrap: Wrap) -> float:
     """Return the memory of each request that a replica executes, in MiB."""
     functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
-    return max(1.0, functions_mib + FORKED_MEMORY_MIB * (len(wrap.processes) - 1))
+    further_mib = mechanism_of(wrap.mechanism).further_mib * (len(wrap.processes) - 1)
+    return max(1.0, functions_mib + further_mib)

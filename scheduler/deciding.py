@@ -67,11 +67,13 @@ def with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
     """Return the plan with wraps that have memory for each of `runs`."""
     loaded = {wrap.name: {workflow.function_of(task) for task in wrap.tasks} for wrap in plan.wraps}
     sizes: dict[str, list[tuple[int, Demand]]] = {wrap.name: [] for wrap in plan.wraps}
+    mechanisms = {wrap.name: wrap.mechanism for wrap in plan.wraps}
     for run in runs:
         processes = {wrap.name: wrap.processes for wrap in run.expanded(plan).wraps}
         for name, its in loaded.items():
             some = [_some(process, run) for process in processes.get(name, ((),))]
-            sizes[name].append(sized(some, run.workflow, run.profile, its))
+            mechanism = mechanisms[name]
+            sizes[name].append(sized(some, run.workflow, run.profile, its, mechanism))
     wraps = []
     for wrap in plan.wraps:
         memory_mib, demand = max(sizes[wrap.name], key=lambda size: (size[0], size[1].cpu_ms))

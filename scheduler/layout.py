@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM, mechanism_of
 from chiron.scheduler.conflicts import NO_CONFLICTS, Conflicts
 from chiron.scheduler.memory import (
+    AT_ONCE,
     BASE_MEMORY_MIB,
     FLASK_MEMORY_MIB,
-    PROCESS_MEMORY_MIB,
     imports_mib,
     running_mib,
     runtimes_mib,
@@ -182,7 +183,7 @@ def _wrap(
 
     processes = over_stages(stages, get_on)
     cpus = max(widest(stages), parallel_threads(stages, workflow, profile) if uniform else 0)
-    memory_mib, demand = sized(processes, workflow, profile)
+    memory_mib, demand = sized(processes, workflow, profile, mechanism=mechanism)
     return Wrap(
         name=name,
         cpus=min(cpus, node_cpus or cpus),
@@ -198,6 +199,7 @@ def sized(
     workflow: Workflow,
     profile: Profile,
     idle: Iterable[str] = (),
+    mechanism: str = DEFAULT_MECHANISM,
 ) -> tuple[int, Demand]:
     """Return a wrap's memory in MiB, with functions in `idle` loaded, and its tasks' demand."""
     tasks = chain.from_iterable(processes)
@@ -206,7 +208,7 @@ def sized(
     modules_mib += runtimes_mib(processes[0], workflow, profile)
     modules_mib += FLASK_MEMORY_MIB if len(processes) > 1 else 0
     request_mib = running_mib(processes, workflow, profile)
-    further_mib = PROCESS_MEMORY_MIB * (len(processes) - 1)
+    further_mib = AT_ONCE * mechanism_of(mechanism).further_mib * (len(processes) - 1)
     memory_mib = BASE_MEMORY_MIB + modules_mib + request_mib + further_mib
     demand = Demand(
         cpu_ms=round(sum(function.core_ms for function in functions), 4),

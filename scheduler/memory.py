@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from chiron.predictor.mechanisms.mechanism import Mechanism
 from chiron.workflow.model import Workflow, giver_of
 from chiron.workflow.profile import FunctionProfile, Profile
 from chiron.workflow.streaming import live_streams
@@ -15,11 +16,10 @@ BASE_MEMORY_MIB = 84
 IDLE_MEMORY_MIB = 32
 #: The memory of Flask, which a wrap with further processes imports before it forks them.
 FLASK_MEMORY_MIB = 12
-#: The memory of a further process whose functions need none: the pages that it does not share with
-#: its parent. 2 to 3.3 MiB measured.
-FORKED_MEMORY_MIB = 4
-#: The same for as many requests as a wrap runs at once on one CPU.
-PROCESS_MEMORY_MIB = 4 * FORKED_MEMORY_MIB
+#: The memory of a further process whose functions need none, if it is forked.
+FORKED_MEMORY_MIB = Mechanism.further_mib
+#: How many requests a wrap runs at once on one CPU.
+AT_ONCE = 4
 
 
 def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> float:

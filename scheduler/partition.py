@@ -38,10 +38,18 @@ class Costs:
     together: bool
 
     def arranged(self, processes: Sequence[Functions]) -> Partition:
-        """Assign `processes` to the slots: the longest to the earliest slot, which is optimal."""
+        """Assign `processes` to the slots: the longest to the earliest slot, which is optimal.
+
+        If the mechanism refuses such a process, those that it refuses come first: the earliest slot
+        is a main process.
+        """
+        refused, offsets_ms = self.problem.is_refused, self.slots.offsets_ms
         by_time = sorted(processes, key=lambda p: (-self.problem.alone_ms(p), p))
-        by_offset = sorted(range(len(processes)), key=lambda s: (self.slots.offsets_ms[s], s))
-        partition = dict(zip(by_offset, by_time, strict=True))
+        by_offset = sorted(range(len(processes)), key=lambda s: (offsets_ms[s], s))
+        for order in (by_time, sorted(by_time, key=lambda p: not refused(p))):
+            partition = dict(zip(by_offset, order, strict=True))
+            if not any(self.slots.further[slot] and refused(partition[slot]) for slot in by_offset):
+                break
         return tuple(partition[slot] for slot in range(len(processes)))
 
     def ends_ms(self, partition: Partition) -> list[float]:
@@ -50,7 +58,7 @@ class Costs:
             return [
                 offset
                 + self.problem.alone_ms(functions)
-                + further * self.problem.forked_ms(functions)
+                + further * self.problem.further_ms(functions)
                 for functions, offset, further in zip(
                     partition, self.slots.offsets_ms, self.slots.further, strict=True
                 )

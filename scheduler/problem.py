@@ -16,7 +16,7 @@ from chiron.scheduler.slots import Slots, slots
 from chiron.workflow.model import Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PathKind
 from chiron.workflow.platform import Platform
-from chiron.workflow.profile import FunctionProfile, Profile
+from chiron.workflow.profile import NEVER_MS, FunctionProfile, Profile
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -36,8 +36,8 @@ class Kind:
 
     ``latency_ms`` is the solo latency in a process, from the start of the thread on. ``gil_ms`` is
     the time that a function holds the GIL, ``core_ms`` the time that it occupies a core.
-    ``parallel``: a function can keep more than one core busy. ``forked_ms`` is the extra time in a
-    process forked for the request. Functions of different ``group``s must not share a wrap.
+    ``parallel``: a function can keep more than one core busy. ``further_ms`` is the extra time in a
+    further process. Functions of different ``group``s must not share a wrap.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Kind:
     gil_ms: float
     core_ms: float
     parallel: bool
-    forked_ms: float
+    further_ms: float
     group: int
 
 
@@ -86,13 +86,13 @@ class Problem:
         path: PathKind = DEFAULT_PATH,
     ) -> Problem:
         """Build the problem; functions with the same work and conflicts become one kind."""
-        groups = conflicts.groups()
+        groups, further_ms = conflicts.groups(), mechanism_of(mechanism).further_ms
         alike: dict[object, list[str]] = {}
         for name in sorted(workflow.functions):
             function = profile.functions[name]
             work = tuple((p.kind, p.duration_ms, p.parallelism) for p in function.periods)
             key = (
-                *(work, function.new_process_ms),
+                *(work, further_ms(function)),
                 *(function.memory_mib, function.idle_mib, function.forked_mib),
                 (function.runtime, function.runtime_mib),
                 # A function that stands for a wait has no conflicts.
@@ -102,7 +102,11 @@ class Problem:
         classes = sorted(alike.values(), key=lambda c: (-profile.functions[c[0]].latency_ms, c[0]))
         number_of = {name: number for number, c in enumerate(classes) for name in c}
         kinds = tuple(
-            _kind(c[0], profile.functions[c[0]], platform, groups.get(c[0], 0)) for c in classes
+            _kind(
+                *(c[0], profile.functions[c[0]], platform, groups.get(c[0], 0)),
+                further_ms(profile.functions[c[0]]),
+            )
+            for c in classes
         )
         apart: dict[int, set[int]] = {}
         for a, b in conflicts.process:
@@ -175,11 +179,13 @@ class Problem:
         """Return how long `functions` hold the GIL: a lower bound of their process's latency."""
         return sum(self.kinds[n].gil_ms for n in functions)
 
-    def forked_ms(self, functions: Functions) -> float:
-        """Return the extra time of `functions` in a process that is forked for the request."""
-        if mechanism_of(self.mechanism).lasting:
-            return 0.0
-        return sum(self.kinds[n].forked_ms for n in functions)
+    def further_ms(self, functions: Functions) -> float:
+        """Return the extra time of `functions` in a further process."""
+        return sum(self.kinds[n].further_ms for n in functions)
+
+    def is_refused(self, functions: Functions) -> bool:
+        """Return whether the mechanism refuses some of `functions` in a further process."""
+        return self.further_ms(functions) >= NEVER_MS
 
     def core_ms(self, functions: Functions) -> float:
         """Return the total core time of `functions`: a lower bound of their latency on one core."""
@@ -264,7 +270,9 @@ def _calling(platform: Platform, way: Way) -> Platform:
     return as_called(platform, way)
 
 
-def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) -> Kind:
+def _kind(
+    name: str, function: FunctionProfile, platform: Platform, group: int, further_ms: float
+) -> Kind:
     """Build a kind. Starting a thread holds the GIL; the thread then needs a while to be ready."""
     gil_ms = platform.thread_startup_ms + function.time_ms("cpu")
     start_ms = platform.thread_startup_ms + (platform.thread_ready_ms or 0.0)
@@ -274,6 +282,6 @@ def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) 
         gil_ms=gil_ms,
         core_ms=platform.thread_startup_ms + function.core_ms,
         parallel=any(period.parallelism > 1 for period in function.periods),
-        forked_ms=function.new_process_ms,
+        further_ms=further_ms,
         group=group,
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM, mechanism_of, mechanisms_on
 from chiron.predictor.predict import predict
 from chiron.predictor.speed import profile_at
 from chiron.scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
@@ -73,7 +73,7 @@ def fixed_by(planner: str, options: Iterable[Options]) -> list[Option]:
 
 def options_of(job: Job, choice: MechanismChoice) -> list[Options]:
     """Return the options of a job for each mechanism that `choice` stands for."""
-    mechanisms = MECHANISMS if choice == "auto" else (choice,)
+    mechanisms = mechanisms_on(job.platform) if choice == "auto" else (choice,)
     return [each for mechanism in mechanisms for each in Options.all_of(job, mechanism)]
 
 
@@ -128,9 +128,12 @@ def assess(
             "meets_slo": meets_slo,
             "attempts": job.attempts,
             "unforkable": tuple(
-                Unforkable(function=name, reason=reason)
+                Unforkable(function=name, reason=reason, mechanism=mechanism)
+                for mechanism in dict.fromkeys(
+                    (DEFAULT_MECHANISM, *(wrap.mechanism for wrap in plan.wraps))
+                )
                 for name in job.workflow.functions
-                if (reason := job.profile.functions[name].unforkable)
+                if (reason := mechanism_of(mechanism).refusal(job.profile.functions[name]))
             ),
             "apart": job.conflicts.rules,
         }

@@ -156,10 +156,11 @@ class Prediction(PredictedRange):
 
 
 class Unforkable(Document):
-    """A function that cannot run in a process forked for the request, and the reason."""
+    """A function that cannot run in further processes of a mechanism, and the reason."""
 
     function: str
     reason: str
+    mechanism: str = "fork"
 
 
 class Plan(Document):
@@ -169,8 +170,8 @@ class Plan(Document):
     wraps. With ``client`` every wrap is one task, and the client calls each wrap when `trigger`
     fires. `planner` labels the origin of the plan; `path` is the transport of objects between
     wraps. A task whose process or wrap is lost is started up to `attempts` times in all.
-    `unforkable` and `apart` list what the scheduler kept out of processes forked per request, and
-    out of one process or wrap. `cpus` counts one replica of each wrap. `under_load` is set if the
+    `unforkable` and `apart` list what the scheduler kept out of further processes, and out of one
+    process or wrap. `cpus` counts one replica of each wrap. `under_load` is set if the
     plan was made for a load; then `meets_slo` refers to that load.
     """
 

@@ -68,6 +68,8 @@ class Platform(Document):
         pool_dispatch_ms: the same for mechanism ``pool``: sending the jobs to waiting workers.
         pool_core_wait_ms: the longest time for which the main process and a worker that it wakes on
             its own core block each other, even if another core is free.
+        interpreters_dispatch_ms, interpreters_core_wait_ms: the same for mechanism
+            ``interpreters``; null if the wraps' Python cannot have it.
         shared_ms_per_mb: the producer's computing time to share an output of a million bytes with
             another process of its wrap; further processes get it for free.
         body_ms_per_mb: the extra time of a request per million bytes of its body, or of its answer.
@@ -129,6 +131,8 @@ class Platform(Document):
     main_wait_ms: Milliseconds | None = None
     pool_dispatch_ms: Milliseconds
     pool_core_wait_ms: Milliseconds = 0.0
+    interpreters_dispatch_ms: Milliseconds | None = None
+    interpreters_core_wait_ms: Milliseconds = 0.0
     shared_ms_per_mb: Milliseconds = 0.0
     joined_ms_per_mb: Milliseconds = 0.0
     body_ms_per_mb: Milliseconds = 0.0

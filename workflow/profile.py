@@ -68,7 +68,7 @@ def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Pe
 
 
 #: The latency of a plan that cannot work: longer than any SLO.
-_NEVER_MS = 1e8
+NEVER_MS = 1e8
 #: A fraction of a function's latency.
 Part = Annotated[float, Field(ge=0, le=1)]
 
@@ -94,6 +94,8 @@ class FunctionProfile(Document):
         varies: whether answers to the same request differ.
         unforkable: the reason, as a clause, why the function cannot run in a process forked for the
             request; empty if it can.
+        tried: the reason, as a clause, why the function cannot run in the processes of a mechanism,
+            by the mechanism; empty if it ran there. Without an entry it was not run there.
         cpu_probe_ms: the time of a fixed loop run beside the samples, a measure of the machine's
             speed.
         sources: the observers of the periods. Without strace, the periods are no shorter than the
@@ -132,6 +134,7 @@ class FunctionProfile(Document):
     forked_ms: Milliseconds | None = None
     varies: bool = False
     unforkable: str = ""
+    tried: dict[str, str] = Field(default_factory=dict)
     cpu_probe_ms: Milliseconds | None = None
     sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0
@@ -189,14 +192,6 @@ class FunctionProfile(Document):
     def further_ms(self) -> float:
         """The extra latency in a forked process; 0 if not measured."""
         return max(0.0, (self.forked_ms or 0.0) - self.latency_ms)
-
-    @property
-    def new_process_ms(self) -> float:
-        """The extra latency that a plan must assume for the function in a forked process.
-
-        For an unforkable function it is so large that any plan without the fork is better.
-        """
-        return _NEVER_MS if self.unforkable else self.further_ms
 
     @property
     def core_ms(self) -> float:

@@ -35,7 +35,7 @@ from chiron.evaluation.measurements.run import measure_workflow
 from chiron.evaluation.optional import PICTURES, left_out
 from chiron.evaluation.report.page import write_results
 from chiron.evaluation.report.tables import table_of
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import EVERYWHERE
 from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.scheduler.choices import Strategy
 from chiron.scheduler.planners import PLANNERS
@@ -53,7 +53,7 @@ _OPTIONS: tuple[Callable[[options.Command], options.Command], ...] = (
         show_default=True,
         help=f"Of {', '.join(PLANNERS)}.",
     ),
-    click.option("--mechanisms", default=",".join(MECHANISMS), show_default=True),
+    click.option("--mechanisms", default=",".join(EVERYWHERE), show_default=True),
     click.option(
         "--trigger",
         type=click.Choice(get_args(TriggerKind)),

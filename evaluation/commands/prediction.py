@@ -43,7 +43,7 @@ from chiron.evaluation.prediction.rows import (
     profile_file,
 )
 from chiron.evaluation.testbed import read_platform as read_testbed_platform
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import EVERYWHERE
 from chiron.predictor.spread import evenly
 from chiron.profiler.profile import profile
 from chiron.scheduler.chance import SURPRISES
@@ -296,7 +296,7 @@ def _missing(
         path, folder, lambda: profile(folder, launcher, progress=progress)
     )
     measured = [row.plan for row in journal.rows()]
-    for mechanism in MECHANISMS:
+    for mechanism in EVERYWHERE:
         drawn = random_plans(
             folder.workflow,
             functions,

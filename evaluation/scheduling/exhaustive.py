@@ -9,7 +9,7 @@ from itertools import permutations, product
 from operator import add
 from typing import Any
 
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import EVERYWHERE
 from chiron.predictor.predict import Predictor
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
@@ -75,7 +75,7 @@ def _compared(r: random.Random) -> SmallStage:
     startup_ms, block_ms = r.choice([1.0, 4.0, 13.0]), r.choice([0.5, 1.0, 4.0])
     changed = {"process_startup_ms": startup_ms, "process_block_ms": block_ms}
     platform = PLATFORM.model_copy(update=changed)
-    mechanism = r.choice(tuple(MECHANISMS))
+    mechanism = r.choice(EVERYWHERE)
     least_ms = least_latencies_ms(profile, platform, mechanism)
     share = r.random()
     slo_ms = round(min(least_ms) + share * (least_ms[0] - min(least_ms)) + 0.0005, 3)

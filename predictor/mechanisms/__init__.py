@@ -8,12 +8,16 @@ the template's ``wrap/workers/mechanisms``.
 from __future__ import annotations
 
 from chiron.predictor.mechanisms.fork import Fork
+from chiron.predictor.mechanisms.interpreters import Interpreters
 from chiron.predictor.mechanisms.mechanism import Mechanism
 from chiron.predictor.mechanisms.pool import Pool
 from chiron.workflow.errors import ChironError
+from chiron.workflow.platform import Platform
 
 #: Every mechanism by its name.
-MECHANISMS: dict[str, Mechanism] = {each.name: each for each in (Fork(), Pool())}
+MECHANISMS: dict[str, Mechanism] = {each.name: each for each in (Fork(), Pool(), Interpreters())}
+#: The mechanisms that every Python and every function can have.
+EVERYWHERE = tuple(name for name, each in MECHANISMS.items() if not each.is_tried)
 #: The default.
 DEFAULT_MECHANISM = Fork.name
 
@@ -28,3 +32,13 @@ def mechanism_of(name: str) -> Mechanism:
         message = f"there is no mechanism {name!a}: plan with {known}"
         raise ChironError("unknown-mechanism", message)
     return MECHANISMS[name]
+
+
+def mechanisms_with(python: tuple[float, ...]) -> tuple[str, ...]:
+    """Return the names of the mechanisms that wraps with that version of Python can have."""
+    return tuple(name for name, each in MECHANISMS.items() if each.python <= python)
+
+
+def mechanisms_on(platform: Platform) -> tuple[str, ...]:
+    """Return the names of the mechanisms that wraps on `platform` can have."""
+    return tuple(name for name, each in MECHANISMS.items() if each.is_on(platform))

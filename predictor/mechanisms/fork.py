@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from chiron.predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
 from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile
 
 
 class Fork(Mechanism):
@@ -17,6 +18,7 @@ class Fork(Mechanism):
     """
 
     name = "fork"
+    processes = "processes that are forked for each request"
     lasting = False
 
     def costs(self, platform: Platform) -> Costs:
@@ -36,6 +38,13 @@ class Fork(Mechanism):
             gather_ms=platform.ipc_ms,
             first_gather_ms=platform.process_gather_ms,
         )
+
+    def refusal(self, function: FunctionProfile) -> str:
+        return function.unforkable
+
+    def further_ms(self, function: FunctionProfile) -> float:
+        """Return the extra latency: such a process has yet to copy the memory that it writes to."""
+        return super().further_ms(function) or function.further_ms
 
     def stagger_ms(self, platform: Platform) -> float | None:
         return platform.process_block_ms

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Protocol
 
 from chiron.workflow.platform import Platform
+from chiron.workflow.profile import NEVER_MS, FunctionProfile
 
 
 class NoopTimes(Protocol):
@@ -67,13 +68,39 @@ class Mechanism(ABC):
 
     #: The name in plans, options and the template.
     name: ClassVar[str]
-    #: Whether its processes outlive a request. Functions take longer in a process that is new for
-    #: the request: see `chiron.workflow.profile.FunctionProfile.forked_ms`.
+    #: The first version of Python in wraps that has it.
+    python: ClassVar[tuple[int, int]] = (3, 11)
+    #: Whether profiling finds out which functions can run in its processes.
+    is_tried: ClassVar[bool] = False
+    #: Its processes, in the words of a reason.
+    processes: ClassVar[str]
+    #: The memory, in MiB, of a further process whose functions need none, for each request at once:
+    #: the pages that a fork does not share with its parent. 2 to 3.3 MiB measured.
+    further_mib: ClassVar[int] = 4
+    #: Whether its processes outlive a request.
     lasting: ClassVar[bool]
+
+    def is_on(self, platform: Platform) -> bool:
+        """Return whether wraps on `platform` can have it."""
+        return True
 
     @abstractmethod
     def costs(self, platform: Platform) -> Costs:
         """Return the costs of its processes."""
+
+    def refusal(self, function: FunctionProfile) -> str:
+        """Return the reason, as a clause, why `function` cannot run in its processes; or nothing.
+
+        Then it belongs in the main process.
+        """
+        return ""
+
+    def further_ms(self, function: FunctionProfile) -> float:
+        """Return the extra latency of `function` in one of its processes.
+
+        For a function that it refuses, any plan that runs it elsewhere is better.
+        """
+        return NEVER_MS if self.refusal(function) else 0.0
 
     def stagger_ms(self, platform: Platform) -> float | None:
         """Return how much each further process delays the next; None if all start at once.

@@ -17,6 +17,7 @@ class Pool(Mechanism):
     """Workers exist already, so of equation (4) only the dispatch of their jobs remains."""
 
     name = "pool"
+    processes = "processes that are kept"
     lasting = True
 
     def costs(self, platform: Platform) -> Costs:

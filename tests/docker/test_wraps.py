@@ -12,7 +12,7 @@ from chiron.cli.place import BUILDERS
 from chiron.deployment.launcher import Launcher
 from chiron.generator.generate import Sources
 from chiron.openfaas.client import Gateway
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import EVERYWHERE
 from chiron.workflow.plan import Plan
 
 pytestmark = [
@@ -52,7 +52,7 @@ def gateway(embedded) -> Iterator[Gateway]:
         yield client
 
 
-@pytest.mark.parametrize("mechanism", tuple(MECHANISMS))
+@pytest.mark.parametrize("mechanism", EVERYWHERE)
 def test_the_output_is_the_references(mechanism, backend, gateway, small):
     launcher = Launcher(gateway, BUILDERS[backend])
     with launcher.launch(small.workflow, small, two_wraps(mechanism)) as deployment:

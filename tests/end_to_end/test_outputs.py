@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chiron.generator.generate import Sources
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import EVERYWHERE
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.scheduler.schedule import schedule
@@ -108,7 +108,7 @@ def test_every_planners_deployment_answers_and_fails_as_the_reference(
     """And tells of every task once; what it takes to deploy all of them is done once."""
     folder = write_folder(tmp_path / "small", fields={"split": ROOMY})
     sources = Sources.read(folder)
-    with place.deployed(folder, plans(folder, profile_of, platform, *MECHANISMS)) as deployments:
+    with place.deployed(folder, plans(folder, profile_of, platform, *EVERYWHERE)) as deployments:
         by_planner = dict(zip(PLANNERS, deployments, strict=True))
         for request in REQUESTS:
             expected = sources.reference(request, place.gateway.url).output
@@ -193,7 +193,7 @@ def test_commands_bytes_and_what_is_emitted_are_outputs_like_any_other(
         dict.fromkeys(MIXED_FUNCTIONS, ROOMY) | fields,
     )
     requests = ["\n".join(map(str, range(size // 7))).encode() for size in (14, 2 * MEGABYTE)]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)
 
 
@@ -263,5 +263,5 @@ def test_what_is_read_while_it_is_written_is_an_output_like_any_other(
     commands = {"sort": {"lang": "command", "fprocess": "sort {in:upper}"}}
     folder = write_folder(tmp_path, STREAMING_WORKFLOW, STREAMING_FUNCTIONS, {}, commands)
     requests = [b"ab", b"", b",".join(b"%d" % each for each in range(MEGABYTE // 10))]
-    chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)

@@ -22,6 +22,7 @@ from chiron.deployment.invoke import Answer
 from chiron.deployment.launcher import Launcher
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.stack import read_stack
+from chiron.predictor.mechanisms import MECHANISMS
 from chiron.predictor.plan_timeline import plan_timeline
 from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.unrolling import Run
@@ -51,11 +52,14 @@ from chiron.workflow.trace import Instance, unrolled
 from tests.brief_chiron import LEAST, ROUNDS
 
 NOOP_MS, PAUSE_MS = 0.004, 10.0
+#: A version of Python that has every mechanism.
+EVERY_PYTHON = (4, 0)
 
 
 def seen_on(measured: Platform) -> dict[str, Seen]:
     """What one sees of each no-op plan on a platform where predictions are right."""
-    return {each.name: _seen(each, measured) for each in (*shapes(), *numerous())}
+    plans = (*shapes(), *shapes(EVERY_PYTHON), *numerous())
+    return {each.name: _seen(each, measured) for each in plans}
 
 
 def _decided(each: Shape) -> Shape:
@@ -91,7 +95,8 @@ def _seen(each: Shape, measured: Platform) -> Seen:
 
 def _profile(kind: PeriodKind, milliseconds: float) -> Profile:
     periods = (Period(kind=kind, start_ms=0.0, duration_ms=milliseconds),)
-    noop = FunctionProfile(latency_ms=milliseconds, periods=periods)
+    tried = dict.fromkeys(MECHANISMS, "")
+    noop = FunctionProfile(latency_ms=milliseconds, periods=periods, tried=tried)
     return Profile(format=1, workflow="noop", functions=dict.fromkeys(FUNCTIONS, noop))
 
 
@@ -111,7 +116,10 @@ def test_constants_of_a_known_platform_are_found_again(platform_of: Platform) ->
     assert measured == pytest.approx(known, abs=0.02)
 
 
-def test_no_more_is_deployed_than_the_community_edition_allows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("python", [(3, 11), EVERY_PYTHON])
+def test_no_more_is_deployed_than_the_community_edition_allows(
+    python: tuple[int, int], tmp_path: Path
+) -> None:
     folder, deployed = write_folder(tmp_path), list[str]()
 
     def build(stack_file: Path) -> None:
@@ -119,7 +127,7 @@ def test_no_more_is_deployed_than_the_community_edition_allows(tmp_path: Path) -
         raise ChironError("built", "no more of it is wanted")
 
     launcher = Launcher(Gateway("http://127.0.0.1:1"), build, gateway_url="http://gateway:8080")
-    for each in (*shapes(), crowd(), chains()):
+    for each in (*shapes(python), crowd(), chains()):
         with suppress(ChironError), launcher.launch(each.workflow, folder, each.plan):
             pass
     assert len(deployed) == len({*deployed}) <= 15
@@ -176,6 +184,8 @@ def platform_of() -> Platform:
         main_wait_ms=0.7,
         pool_dispatch_ms=0.4,
         pool_core_wait_ms=2.1,
+        interpreters_dispatch_ms=0.3,
+        interpreters_core_wait_ms=2.1,
         idle={"request_ms": 0.8, "stage_ms": 0.3, "rpc_ms": 0.6},
         thread_startup_ms=0.05,
         switch_interval_ms=5.0,

@@ -45,7 +45,7 @@ def test_streams_come_with_the_request_as_the_first_task_calls_them() -> None:
 
 def test_forked_functions_leave_the_main_process_of_their_wrap_empty() -> None:
     alone = solo_workflow(workflow("quotes", "fetch", "sum"))
-    plan = solo_plan(alone, forked=True)
+    plan = solo_plan(alone, "fork")
     plan.check_against(alone)
     processes = [wrap.processes for wrap in plan.wraps]
     assert processes == [((), ("fetch",)), ((), ("sum",))]

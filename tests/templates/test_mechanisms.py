@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -79,10 +80,20 @@ def test_what_becomes_of_a_worker_that_is_given_back(
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_the_runtime_has_the_mechanisms_that_plans_have(name: str) -> None:
+def test_the_runtime_has_the_mechanisms_that_plans_have(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "version_info", MECHANISMS[name].python)
     mechanism = mechanism_of(name, 0, {})
     assert isinstance(mechanism, Mechanism)
     assert mechanism.name == name
+
+
+def test_an_older_python_than_a_mechanism_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 12, 1))
+    needs = "^mechanism interpreters needs Python 3.13 or later, and this is 3.12$"
+    with pytest.raises(ValueError, match=needs):
+        mechanism_of("interpreters", 0, {})
 
 
 def test_an_unknown_mechanism_is_refused_with_those_that_there_are() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from state_machines import HANDLERS, given, run, state_machine
 
 from chiron.generator.declaration import declare
 from chiron.generator.render import render_handler
-from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.mechanisms import EVERYWHERE, mechanisms_with
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.scheduler.schedule import schedule
@@ -140,7 +141,7 @@ def test_a_planners_plan_of_a_machine_can_be_declared(
             declare(plan, index, workflow, dict.fromkeys(workflow.functions, "flask"), 60.0)
 
 
-@pytest.mark.parametrize(("trigger", "mechanism"), [*zip(TRIGGERS, MECHANISMS, strict=True)])
+@pytest.mark.parametrize(("trigger", "mechanism"), [*zip(TRIGGERS, EVERYWHERE, strict=True)])
 def test_a_machine_answers_what_it_does_in_the_reference_executor(
     trigger: str, mechanism: str, serve: Any
 ) -> None:
@@ -150,7 +151,7 @@ def test_a_machine_answers_what_it_does_in_the_reference_executor(
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("trigger", TRIGGERS)
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", mechanisms_with(sys.version_info))
 def test_very_many_machines_do(trigger: str, mechanism: str, serve: Any) -> None:
     machines = int(os.environ.get("CHIRON_SOAK_MACHINES", "200"))
     go_through(range(machines), trigger, mechanism, serve)

@@ -47,9 +47,9 @@ from wrap.functions.exit_guard import contain
 from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.kinds import functions_of
 from wrap.functions.loader import LIBRARIES, load_shared
-from wrap.http import server
 from wrap.http.app import create_app
 from wrap.http.probes import PROBES
+from wrap.http.server import serving
 from wrap.http.server.program import OneProcess, begin_anew
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
@@ -69,7 +69,8 @@ from wrap.workers import reaper
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.fork_server import ForkServer
 from wrap.workers.forked import WorkerProgram
-from wrap.workers.mechanisms import mechanism_of
+from wrap.workers.interpreters import InterpreterStarter
+from wrap.workers.mechanisms import kind_of, mechanism_of
 from wrap.workers.mechanisms.mechanism import Mechanism
 from wrap.workers.pulse import Pulse
 
@@ -120,7 +121,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         unforked = _unforked(wrap, functions)
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ, unforked)
         gc.collect()
-        _keep(settings.memory_bytes, 1 + mechanism.lasting, max(map(len, wrap.processes)))
+        kept = _keep(settings.memory_bytes, 1 + mechanism.lasting, max(map(len, wrap.processes)))
         program = WorkerProgram(wrap, functions)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         contained = mechanism.lasting == 0
@@ -140,14 +141,28 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _FORK_SERVER]
     longest = memory_shares.of_output(settings.memory_bytes)
     start = partial(_fork_client, be_fork_server, sockets, command, longest)
-    _serve(settings, wrap, functions, start, mechanism, store, sockets, image)
+    lost_threads = LostThreads(len(wrap.processes[MAIN]))
+    interpreters = None
+    if mechanism.in_server:
+        place = {"image": str(image), "address": address, "gateway_url": settings.gateway_url}
+        names = [wrap.names(tasks) for tasks in wrap.processes]
+        given = {**place, **kept, "longest": longest}
+        interpreters = InterpreterStarter(given, longest, names, lost_threads.add)
+    workers = (start, interpreters, mechanism, lost_threads)
+    _serve(settings, wrap, functions, *workers, store, sockets, image)
 
 
-def _keep(memory: int, processes: int, widest: int) -> None:
-    """Keep memory and threads for reuse; `widest` is the most tasks at once in a process."""
+def _keep(memory: int, processes: int, widest: int) -> dict[str, int]:
+    """Keep memory and threads for reuse; `widest` is the most tasks at once in a process.
+
+    Returns the arguments with which a sub-interpreter does so.
+    """
     malloc.keep_freed(memory_shares.freed(memory, processes))
-    MEMFDS.keep(memory_shares.shared(memory, processes))
-    keep_idle(memory_shares.idle_threads(widest, memory, processes))
+    shared = memory_shares.shared(memory, processes)
+    idle = memory_shares.idle_threads(widest, memory, processes)
+    MEMFDS.keep(shared)
+    keep_idle(idle)
+    return {"shared": shared, "idle_threads": idle}
 
 
 def _serve(
@@ -155,20 +170,20 @@ def _serve(
     wrap: Wrap,
     functions: dict[str, FunctionRunner],
     start: Callable[[], ForkClient],
+    interpreters: InterpreterStarter | None,
     mechanism: Mechanism,
+    lost_threads: LostThreads,
     store: Store | None,
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
     durable = _durable(wrap, store)
-    if durable is not None:
-        store = None
+    store = None if durable is not None else store
     fork_client = start()
     end_at_signal()
     reaper.revive_by(fork_client.revive)
-    mechanism.start(fork_client)
-    _load_own(wrap, functions)
-    runtime, listener = _runtime(settings, wrap, functions, mechanism, store)
+    _load_own(wrap, functions, lambda: mechanism.start(interpreters or fork_client))
+    runtime, listener = _runtime(settings, wrap, functions, mechanism, lost_threads, store)
     participant = Participant(runtime, runtime.peer_protocol)
     if listener is not None:
         listener.serve(participant)
@@ -192,7 +207,7 @@ def _serve(
         return _woken() if holds and settings.linger_s else 0
 
     build = build_of(settings.trace_key)
-    hooks = server.Hooks(
+    hooks = serving.Hooks(
         probes=PROBES,
         unqueued=lambda headers: is_handed_back(build, headers.get(_HANDED, "")),
         drain_s=drain_s,
@@ -207,7 +222,7 @@ def _serve(
     )
     app = create_app(runtime, pulse, listener, events, participant)
     route = runtime.route
-    server.serve(
+    serving.serve(
         app, sockets, lambda: route.threads, settings.memory_bytes, runtime.threads.start, hooks
     )
 
@@ -223,6 +238,7 @@ def _runtime(
     wrap: Wrap,
     functions: dict[str, FunctionRunner],
     mechanism: Mechanism,
+    lost_threads: LostThreads,
     store: Store | None,
 ) -> tuple[Runtime, PeerServer | None]:
     route = Route(settings.route, settings.threads)
@@ -255,7 +271,7 @@ def _runtime(
         stream_broker,
         spans=spans,
         metrics=Metrics(settings.slo_s, functions),
-        lost_threads=LostThreads(len(wrap.processes[MAIN])),
+        lost_threads=lost_threads,
         most_state=settings.state_bytes or math.inf,
     )
     return runtime, listener
@@ -383,14 +399,18 @@ def _load_shared(
         importlib.import_module(module)  # before functions can shadow it
     longest = memory_shares.of_output(settings.memory_bytes)
     folder = image / "function" / "functions"
-    functions = functions_of(Place(wrap, folder, settings.gateway_url, longest))
+    in_server = kind_of(wrap.mechanism).in_server
+    functions = functions_of(
+        Place(wrap, folder, settings.gateway_url, longest, one_process=in_server)
+    )
     gc.freeze()  # collections skip the runtime's own modules
     gc.enable()
     before = leftovers.look()
     late, libraries = (
         list(filter(None, options.get(option, "").split(","))) for option in (_LATE, _LIBRARIES)
     )
-    shared = [name for name in wrap.forked if functions[name].forkable and name not in late]
+    forked = [] if in_server else wrap.forked
+    shared = [name for name in forked if functions[name].forkable and name not in late]
     left = load_shared(map(functions.__getitem__, shared), libraries)
     if left:
         for name, found in left.items():
@@ -432,9 +452,12 @@ def _unforked(wrap: Wrap, functions: Mapping[str, FunctionRunner]) -> list[int]:
     ]
 
 
-def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
-    """Import the functions of this process, and functions without a process."""
+def _load_own(
+    wrap: Wrap, functions: dict[str, FunctionRunner], start_workers: Callable[[], None]
+) -> None:
+    """Start workers; import the functions of this process, and functions without a process."""
     try:
+        start_workers()
         with OneProcess():
             own = {wrap.tasks[task] for task in wrap.processes[MAIN]}
             for name, function in functions.items():

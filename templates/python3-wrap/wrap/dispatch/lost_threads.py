@@ -6,12 +6,24 @@ Python cannot kill a thread. Each of these threads keeps its memory until its co
 from __future__ import annotations
 
 import contextlib
+from typing import Protocol
 
 from wrap.core.errors import TaskError
-from wrap.event_loop.threads import Work
 
 #: The limit of lost threads; twice the tasks of a request if that is more.
 _LIMIT = 64
+
+
+class Work(Protocol):
+    """Threads that may have been given up: the functions, whether that is so, and their end."""
+
+    name: str
+
+    @property
+    def lost(self) -> bool: ...
+
+    @property
+    def over(self) -> bool: ...
 
 
 class LostThreads:

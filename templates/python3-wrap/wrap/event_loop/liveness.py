@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import os
 import signal
 import sys
@@ -51,6 +50,8 @@ def end_at_signal() -> None:
     The first process of a sandbox ignores signals that it does not handle, and a handler in Python
     needs the GIL. So the C library's ``_exit`` is the handler; faulthandler calls it after its own.
     """
+    import faulthandler  # a sub-interpreter cannot
+
     libc = ctypes.CDLL(None)
     libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
     libc.signal(END_SIGNAL, ctypes.cast(libc._exit, ctypes.c_void_p))

@@ -114,6 +114,11 @@ class ThreadPool:
         inbox.put(given)
         return given
 
+    def end_idle(self) -> None:
+        """End the threads that wait for work."""
+        for _ in range(len(self._idle)):
+            self.start(_leave)
+
     def _serve(self, inbox: SimpleQueue[Work]) -> None:
         _own.inbox = inbox
         try:
@@ -124,3 +129,7 @@ class ThreadPool:
                     self._idle.append(inbox)
         except Cancelled:
             return  # it may arrive at any bytecode, so a cancelled thread is not reused
+
+
+def _leave() -> None:
+    raise Cancelled

@@ -40,6 +40,10 @@ class Place:
     gateway_url: str
     #: The longest answer of another function, in bytes.
     longest: int
+    #: Whether all processes of the plan are interpreters of one process, which has one working
+    #: directory; and whether the functions run in a sub-interpreter of it.
+    one_process: bool = False
+    is_interpreter: bool = False
 
 
 class FunctionRunner(ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 
 from wrap.functions.answers import METHODS
@@ -19,12 +19,13 @@ KINDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def functions_of(place: Place) -> dict[str, FunctionRunner]:
-    """Return function name -> runner for a wrap; imports no handler.
+def functions_of(place: Place, names: Iterable[str] | None = None) -> dict[str, FunctionRunner]:
+    """Return function name -> runner for a wrap, or for some of its functions; imports no handler.
 
     Raises ValueError for a style outside `KINDS`, and the errors of `FunctionRunner.of`.
     """
-    functions = place.wrap.functions
+    declared = place.wrap.functions
+    functions = declared if names is None else {name: declared[name] for name in names}
     for name, style in functions.items():
         if style not in KINDS:
             raise ValueError(f"function {name}: style {style!r} is none of {', '.join(KINDS)}")

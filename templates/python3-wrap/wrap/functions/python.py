@@ -38,16 +38,26 @@ class PythonHandler(FunctionRunner):
         alone: whether its wrap has no other function.
         apart: whether its processes run no other function.
         forked: whether its processes are forked.
+        stays: whether its import must not change the working directory, as other tasks run.
     """
 
     is_prepared = False
 
     def __init__(
-        self, name: str, style: str, folder: Path, *, alone: bool, apart: bool, forked: bool
+        self,
+        name: str,
+        style: str,
+        folder: Path,
+        *,
+        alone: bool,
+        apart: bool,
+        forked: bool,
+        stays: bool = False,
     ) -> None:
         super().__init__(name, style)
         self._directory, folder = str(folder), folder / PACKAGE
         self._apart = self.unsettled = apart
+        self._stays = stays
         self._state = ProcessState(folder, alone=alone)
         self._namespace = Namespace(name, folder)
         # Import the libraries of each call before processes are forked.
@@ -64,9 +74,17 @@ class PythonHandler(FunctionRunner):
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        alone, apart = len(place.wrap.functions) == 1, not _shares_process(name, place.wrap)
+        alone = len(place.wrap.functions) == 1
+        apart = alone if place.one_process else not _shares_process(name, place.wrap)
         forked = name in place.wrap.forked
-        return cls(name, style, place.folder / name, alone=alone, apart=apart, forked=forked)
+        stays = place.is_interpreter and not alone
+        return cls(
+            *(name, style, place.folder / name),
+            alone=alone,
+            apart=apart,
+            forked=forked,
+            stays=stays,
+        )
 
     @property
     def sees_head(self) -> bool:  # type: ignore[override]
@@ -141,7 +159,7 @@ class PythonHandler(FunctionRunner):
         if not handler.is_file():
             raise ImportError(f"function {self.name}: {handler} is missing")
         before = Path.cwd()
-        os.chdir(self._directory)
+        os.chdir(before if self._stays else self._directory)
         try:
             with self._state.importing():
                 module = self._namespace.load("handler")

@@ -18,8 +18,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from waitress.task import hop_by_hop
-
 from wrap.config.redaction import redacted
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of
@@ -63,8 +61,13 @@ _INNER = {
 }
 #: The header of an answer, besides its content type, that the next task gets, in lower case.
 _CODING = "content-encoding"
+#: Headers of one connection, in lower case (RFC 2616, 13.5.1).
+_HOP_BY_HOP = frozenset(
+    {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization"}
+    | {"te", "trailers", "transfer-encoding", "upgrade"}
+)
 #: Headers of an answer that the server sets, in lower case.
-OF_SERVER = hop_by_hop | {"content-length"}
+OF_SERVER = _HOP_BY_HOP | {"content-length"}
 
 
 class _Given:
@@ -275,7 +278,7 @@ def _made(value: Any) -> Response:
 def refuse_hop_by_hop(names: Iterable[str]) -> None:
     """Raise ValueError for a header that waitress, the templates' server, refuses."""
     for name in names:
-        if name.lower() in hop_by_hop:
+        if name.lower() in _HOP_BY_HOP:
             raise ValueError(f"{name} is a header of the connection: only the server sets it")
 
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from wrap.http.server.body import unfilled
+from wrap.values.malloc import unfilled
 from wrap.values.memfd_pool import MEMFDS, Memfd
 from wrap.values.shared_memory import Shared
 

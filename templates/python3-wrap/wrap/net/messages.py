@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, cast
 
-import msgspec
-
 from wrap.core.program import Key
 from wrap.functions.process_state import Changes
 from wrap.net.framing import Frame, Unsent
 from wrap.observe.gil_probe import Tick
 from wrap.observe.trace_context import TraceContext
+from wrap.values.quick_json import encoded
 from wrap.values.shared_memory import Shared
 from wrap.values.value import Object, received
 
@@ -232,13 +231,12 @@ class Result:
 
 #: Headers are lists of fields in order, which takes half the time of fields with names.
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_MSGSPEC = msgspec.json.Encoder().encode
 _DECODER = json.JSONDecoder()
 
 
 def _encode(fields: Sequence[Any]) -> Unsent:
     try:
-        return _MSGSPEC(fields)
+        return encoded(fields)
     except (TypeError, ValueError):  # halves of surrogate pairs, subclasses of texts and numbers
         return _JSON(fields)
 

@@ -14,7 +14,6 @@ from typing import IO, Protocol, cast
 
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
-from wrap.http.server.connection import CutError
 from wrap.net.sockets import pair
 from wrap.pipes.frames import BUFFER, lost
 from wrap.pipes.outlets import Outlet, Outlets
@@ -77,6 +76,8 @@ class Pieces:
 
     def __iter__(self) -> Iterator[bytes]:
         """The pieces. Raises CutError if the answer breaks off."""
+        from wrap.http.server.connection import CutError  # processes of tasks have no server
+
         piece = self._first
         while piece:
             yield piece

@@ -33,6 +33,11 @@ class IdleWorkers:
         """Start a worker, which becomes idle. Raises OSError if none can be had."""
         self._idle.append(self._spawn())
 
+    def await_ready(self) -> None:
+        """Wait until the idle workers have imported their functions. Raises ImportError."""
+        for worker in self._idle:
+            worker.await_ready()
+
     def take(self) -> WorkerProcess:
         """Return an idle worker, else a new one. Raises OSError if none can be had."""
         while self._idle:

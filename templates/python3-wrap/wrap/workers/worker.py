@@ -35,6 +35,12 @@ class WorkerProcess:
         #: How many executions it has served.
         self.executions = 0
 
+    def await_ready(self) -> None:
+        """Wait until it has imported its functions, as a forked process has from the beginning.
+
+        Raises ImportError if it cannot.
+        """
+
     def fileno(self) -> int:
         return self._channel.fileno()
 

@@ -40,11 +40,17 @@ _KEPT = 1 << 12
 _PARTS = 1024
 
 
-def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None = None) -> None:
+def serve(
+    channel: socket.socket,
+    wrap: Wrap,
+    run_task: RunTask,
+    load: Load | None = None,
+    threads: ThreadPool | None = None,
+) -> None:
     """Serve the requests of `channel` until it ends."""
     ready = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # not in children of handlers
-    worker = _Worker(channel, wrap, run_task, load, ready)
+    worker = _Worker(channel, wrap, run_task, load, threads or ThreadPool(), ready)
     incoming = framing.read(channel)
     while worker.serve_next(incoming):
         pass
@@ -52,14 +58,20 @@ def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | No
 
 class _Worker:
     def __init__(
-        self, channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None, ready: float
+        self,
+        channel: socket.socket,
+        wrap: Wrap,
+        run_task: RunTask,
+        load: Load | None,
+        threads: ThreadPool,
+        ready: float,
     ) -> None:
         self._channel = channel
         self._wrap = wrap
         self._graph = wrap.graph
         self._run_task = run_task
         self._load = load
-        self._threads = ThreadPool()
+        self._threads = threads
         self._sending = threading.Lock()
         self._calling = threading.Lock()
         self._counting = threading.Lock()

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 from typing import Any
 
 from waitress.buffers import ReadOnlyFileBasedBuffer
 
+from wrap.values.malloc import unfilled
+
 #: Pieces of at least this size are not copied; waitress's own buffers copy them.
 LARGE = 1 << 16
-_bytearray = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
-    ("PyByteArray_FromStringAndSize", ctypes.pythonapi)
-)
-
-
-def unfilled(length: int) -> bytearray:
-    """Return a buffer of `length` bytes, which takes memory only as it is filled.
-
-    ``bytearray(length)`` writes zeros into all of it. Bytes that have not been written may be
-    anything: pass on only written bytes.
-    """
-    return _bytearray(None, length)  # type: ignore[no-any-return]
 
 
 class LargeBody(io.RawIOBase):

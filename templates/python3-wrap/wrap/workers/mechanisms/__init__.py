@@ -11,8 +11,20 @@ from wrap.workers.mechanisms.mechanism import Mechanism
 for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
+
 #: The mechanisms of all modules here, by name.
-_MECHANISMS = {each.name: each for each in Mechanism.__subclasses__()}
+_MECHANISMS = {
+    each.name: each
+    for kind in Mechanism.__subclasses__()
+    for each in (kind, *kind.__subclasses__())
+}
+
+
+def kind_of(name: str) -> type[Mechanism]:
+    """Return the class of the mechanism `name`. Raises ValueError if there is none."""
+    if name not in _MECHANISMS:
+        raise ValueError(f"mechanism {name!r} is none of {', '.join(_MECHANISMS)}")
+    return _MECHANISMS[name]
 
 
 def mechanism_of(
@@ -24,6 +36,4 @@ def mechanism_of(
 
     Raises ValueError if there is no such mechanism, or if a setting in `environment` is invalid.
     """
-    if name not in _MECHANISMS:
-        raise ValueError(f"mechanism {name!r} is none of {', '.join(_MECHANISMS)}")
-    return _MECHANISMS[name](slots, environment, unforked)
+    return kind_of(name)(slots, environment, unforked)

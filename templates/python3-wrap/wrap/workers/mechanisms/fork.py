@@ -10,9 +10,8 @@ import math
 from collections.abc import Collection, Mapping
 from functools import partial
 
-from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
-from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
+from wrap.workers.mechanisms.mechanism import Candidate, Mechanism, Starter
 from wrap.workers.worker import WorkerProcess
 
 #: Idle workers to keep of a slot whose functions cannot be forked.
@@ -39,14 +38,14 @@ class Fork(Mechanism):
         """The workers of one execution that serve many."""
         return len(self._unforked)
 
-    def start(self, fork_client: ForkClient) -> None:
-        """Get workers from `fork_client`; the first worker of each slot in `unforked` at once."""
+    def start(self, starter: Starter) -> None:
+        """Get workers from `starter`; the first worker of each slot in `unforked` at once."""
         for slot in range(self._slots):
             if slot in self._unforked:
-                workers = IdleWorkers(partial(fork_client.spawn, 1 + slot), _KEPT)
+                workers = IdleWorkers(partial(starter.spawn, 1 + slot), _KEPT)
                 workers.add()
             else:
-                workers = IdleWorkers(fork_client.spawn, most=0)
+                workers = IdleWorkers(starter.spawn, most=0)
             self._workers.append(workers)
 
     def admit(self, candidate: Candidate) -> None:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import ClassVar, Protocol
 
-from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.worker import WorkerProcess
 
@@ -22,10 +21,19 @@ class Candidate(Protocol):
         """Whether no part of it can proceed here until another wrap has done something."""
 
 
+class Starter(Protocol):
+    """Starts workers."""
+
+    def spawn(self, process: int = 0) -> WorkerProcess:
+        """Return a new worker, for a process of the plan if it is not 0. Raises OSError."""
+
+
 class Mechanism(ABC):
     """A way to get worker processes."""
 
     name: ClassVar[str]
+    #: Whether its workers are interpreters of the server's process.
+    in_server: ClassVar[bool] = False
     #: The reason in the error of an execution that was never admitted.
     full: str
     #: The workers of each slot, once started.
@@ -43,8 +51,8 @@ class Mechanism(ABC):
         """How many processes, besides the server, keep memory from one request to the next."""
 
     @abstractmethod
-    def start(self, fork_client: ForkClient) -> None:
-        """Get workers from `fork_client` from now on. Raises OSError if there are none."""
+    def start(self, starter: Starter) -> None:
+        """Get workers from `starter` from now on. Raises OSError or ImportError if it has none."""
 
     @abstractmethod
     def admit(self, candidate: Candidate) -> None:

@@ -15,9 +15,8 @@ from functools import partial
 
 from wrap.config.settings import count
 from wrap.core.admission import Limiter
-from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
-from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
+from wrap.workers.mechanisms.mechanism import Candidate, Mechanism, Starter
 from wrap.workers.worker import WorkerProcess
 
 
@@ -36,7 +35,7 @@ class Pool(Mechanism):
     ) -> None:
         self._slots = slots
         self._limiter: Limiter[Candidate] = Limiter(count(environment, "pool_concurrency", 2))
-        self._requests = count(environment, "pool_requests", 1000)
+        self._requests: float = count(environment, "pool_requests", 1000)
         self._workers = []
         self._lock = threading.Lock()
         self.full = f"all {self._limiter.limit} workers are busy: raise pool_concurrency"
@@ -50,10 +49,10 @@ class Pool(Mechanism):
         """
         return self._slots
 
-    def start(self, fork_client: ForkClient) -> None:
-        """Get workers from `fork_client` from now on, and one of each slot at once."""
+    def start(self, starter: Starter) -> None:
+        """Get workers from `starter` from now on, and one of each slot at once."""
         for slot in range(self._slots):
-            spawn = partial(fork_client.spawn, 1 + slot)
+            spawn = partial(starter.spawn, 1 + slot)
             workers = IdleWorkers(spawn, self._limiter.limit, self._requests)
             workers.add()
             self._workers.append(workers)
