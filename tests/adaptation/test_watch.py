@@ -75,8 +75,10 @@ LATE = Window(100, 5.0, timed=100, late=60)
 def test_what_serves_is_left_alone_unless_another_plan_is_better(watch, watcher, deployed, place):
     assert watch(GOOD, GOOD, GOOD, profile=no_profile) == ["window"] * 3
     assert watch(GOOD, every_s=3600.0) == ["window"]
-    watcher(every_s=0.0).run(once=True)  # a profile is due
+    watcher(every_s=0.0).run(once=True)
     assert place.kinds() == ["adapting", "unchanged"]
+    (adapting,) = (event for event in place.events if event.kind == "adapting")
+    assert adapting.figures["reason"].startswith("the last profile is older than 0 s")
     # Drift that a profile does not explain is not tried again soon.
     assert watch(SLOW, SLOW, SLOW, SLOW, SLOW) == [
         *["window", "window", "adapting", "unchanged"],
