@@ -10,8 +10,6 @@ from chiron.workflow.folder import parse_workflow
 from chiron.workflow.reference import Handler, run_reference
 from tests.serving import Answering, served
 
-ECHO = "def handle(req): return req"
-
 
 def commanded(tmp_path, *commands, request=b"plait", environment=None):
     """What the reference run of a chain of commands answers."""
