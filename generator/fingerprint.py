@@ -6,6 +6,7 @@ fingerprint equals the running function's is not redeployed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -34,12 +35,12 @@ def with_definition(function: StackFunction, code: Path | None) -> StackFunction
     return function.model_copy(update={"annotations": annotations})
 
 
-def tagged(function: StackFunction, *code: Path) -> StackFunction:
+def tagged(function: StackFunction, code: Path, template: Path) -> StackFunction:
     """Add a tag to the image of `function`: a digest of the folders that it is built from.
 
     A restarted replica then runs the code of its deployment, whatever was pushed since.
     """
-    files = (line for folder in code for line in _files(folder))
+    files = (*_files(code), *_of_template(template))
     tag = digest([json.dumps(function.build_args, sort_keys=True), *files])
     return function.model_copy(update={"image": f"{function.image}:{tag}"})
 
@@ -87,6 +88,12 @@ def _files(place: Path) -> Iterator[str]:
     for file in sorted(_kept(place)) if place.is_dir() else [place]:
         if file.is_file():
             yield f"{file.relative_to(place)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+@functools.cache
+def _of_template(template: Path) -> tuple[str, ...]:
+    """Return `_files` of a template of ours, which does not change while a process runs."""
+    return tuple(_files(template))
 
 
 def _kept(place: Path) -> Iterator[Path]:

@@ -288,13 +288,13 @@ def generate(
     with writing(out):
         draft.mkdir(parents=True)
     try:
-        template = _template(draft, linked=linked)
+        _add_template(draft, linked=linked)
         functions = {}
         for index, wrap in enumerate(plan.wraps):
             target = draft / wrap.name
             _write_wrap(plan, index, sources, needs.requirements, seconds, limits_s, target)
             function = stack_function(plan, most, index, sources, needs, seconds, marks)
-            functions[wrap.name] = tagged(function, target, template)
+            functions[wrap.name] = tagged(function, target, TEMPLATES / WRAP)
         for name in sources.supporting:
             functions[name] = copied(sources, name, draft)
         copy_templates(sources, draft / TEMPLATE_FOLDER)
@@ -310,14 +310,13 @@ def generate(
     return out / _STACK
 
 
-def _template(draft: Path, *, linked: bool) -> Path:
+def _add_template(draft: Path, *, linked: bool) -> None:
     template = draft / TEMPLATE_FOLDER / WRAP
     if linked:
         template.parent.mkdir()
         template.symlink_to(TEMPLATES / WRAP)
     else:
         shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
-    return template
 
 
 def _replace(place: Path, draft: Path) -> None:

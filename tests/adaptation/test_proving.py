@@ -146,6 +146,12 @@ def test_a_plan_that_keeps_the_slo_is_the_only_one_that_is_tried(proof, place, t
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"profile.json", "platform.json", "plan.json", "build", FILE}
 
+    again, _ = proof(45.0)  # which replaces what serves
+    assert again.slo_met and again.plan == report.plan
+    assert wraps(place) == set(again.functions)
+    assert serving(place.gateway, "trio", "pgp").version
+    assert answer(place) == ANSWER
+
 
 def test_where_the_cheapest_plan_breaks_the_slo_a_dearer_one_is_switched_to(proof, place, tmp_path):
     report, _ = proof(60.0, 45.0, build=build_local)
@@ -164,23 +170,6 @@ def test_where_the_cheapest_plan_breaks_the_slo_a_dearer_one_is_switched_to(proo
     assert json.loads((out / "plan.json").read_text())["cpus"] == report.plan.cpus
     by_hand = read_stack(out / "build" / "stack.yaml", {}).functions
     assert set(by_hand) - {"helper"} == {wrap.name for wrap in report.plan.wraps}
-
-
-@pytest.mark.slow
-def test_where_a_plan_keeps_the_slo_with_room_a_cheaper_one_is_tried(proof, place):
-    report, _ = proof(20.0, 29.0, slo_ms=35.0)
-    assert [each.verdict for each in report.tries] == ["kept", "kept"]
-    first, second = cpus(report)
-    assert first > second == report.plan.cpus
-    assert wraps(place) == set(report.functions)
-
-
-@pytest.mark.slow
-def test_where_a_cheaper_plan_breaks_it_the_one_that_keeps_it_stays(proof, place):
-    report, _ = proof(20.0, 36.0, slo_ms=35.0)
-    assert report.slo_met and report.plan.cpus == cpus(report)[0]
-    assert [each.verdict for each in report.tries] == ["kept", "broken"]
-    assert wraps(place) == set(report.functions) == {w.name for w in report.plan.wraps}
 
 
 def test_where_none_keeps_it_the_best_one_is_deployed_and_named_as_not_meeting(proof, place):
@@ -202,15 +191,6 @@ def test_where_none_keeps_it_the_version_stays_that_served_before(proof, place):
     assert not report.slo_met and report.functions == ()
     assert "stays" in report.outcome
     assert wraps(place) == old == set(before.functions)
-    assert answer(place) == ANSWER
-
-
-def test_a_plan_that_keeps_it_replaces_the_version_that_served_before(proof, place):
-    before, _ = proof(40.0)
-    report, _ = proof(45.0)
-    assert report.slo_met and report.plan == before.plan
-    assert wraps(place) == set(report.functions)
-    assert serving(place.gateway, "trio", "pgp").version
     assert answer(place) == ANSWER
 
 
@@ -300,15 +280,6 @@ def test_what_was_measured_is_learned_from_by_the_next_search(proof, place, tmp_
     assert len(again["measured"]) == 2  # each plan once, as it was measured last
 
 
-@pytest.mark.slow
-def test_without_a_proof_the_plan_that_is_predicted_to_keep_it_stays(proof, place, tmp_path):
-    report, _ = proof(60.0, tries=None)
-    assert not report.slo_met and report.tries == ()
-    assert report.outcome == "the SLO of 50 ms is NOT met"
-    assert wraps(place) == set(report.functions)
-    assert not (tmp_path / "out" / FILE).exists()
-
-
 THREADS = Choices(planner="faastlane-t")
 RATE = Load(per_s=30, requests=1000)
 
@@ -350,26 +321,7 @@ def test_what_a_client_measured_that_did_not_keep_the_rate_is_not_trusted(proof,
     assert any(line.startswith("warning: the client did not keep 30/s") for line in lines)
 
 
-@pytest.mark.slow
-def test_what_a_client_measures_that_does_not_keep_the_rate_is_no_reason_to_switch(proof):
-    report, lines = proof(
-        *(190.0, 90.0), slo_ms=80.0, load=RATE, choices=THREADS, late_ms=25.0, tries=2
-    )
-    assert [each.verdict for each in report.tries] == ["unsure", "unsure"]
-    assert report.measured.p50_ms == 190.0
-    assert not any("version" in line for line in lines)
-
-
 def test_a_load_is_refused_before_anything_is_measured_where_no_replicas_are_chosen(proof):
     with pytest.raises(ChironError) as raised:
         proof(load=RATE, choices=Choices(strategy="latency"))
     assert raised.value.code == "only-cost"
-
-
-@pytest.mark.slow
-def test_a_rate_that_no_plan_bears_is_tried_once_and_its_queue_said_to_have_no_end(proof):
-    small = {"cpus": 1, "one_node": True}
-    report, lines = proof(900.0, slo_ms=200.0, load=RATE, choices=THREADS, place_has=small)
-    assert not report.slo_met
-    assert [each.verdict for each in report.tries] == ["broken"]
-    assert any("a queue without end expected" in line for line in lines)

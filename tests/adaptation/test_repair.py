@@ -21,10 +21,6 @@ def limits(gateway):
     ("role", "logged", "factor"),
     [
         ("entry", "Forked function has terminated: signal: killed", 2),
-        pytest.param(
-            *("other", "gateway: killed: it used 99 MiB, above its memory limit of 64 MiB", 2),
-            marks=pytest.mark.slow,
-        ),
         pytest.param("other", "Segmentation fault", 1, marks=pytest.mark.slow),
     ],
 )

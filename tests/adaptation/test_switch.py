@@ -10,9 +10,7 @@ import pytest
 from chiron.adaptation.blue_green import as_it_was
 from chiron.adaptation.version import VERSION, serving
 from chiron.cli.place import build_local
-from chiron.deployment.local_launcher import LocalLauncher
 from chiron.generator.settings import client_timeout_s
-from chiron.profiler.profile import profile
 from chiron.workflow.errors import ChironError
 
 RIGHT = (200, "second first x")
@@ -34,15 +32,10 @@ def test_what_is_not_deployed_is_deployed_and_then_found_to_be_in_order(watcher,
     assert place.kinds() == ["adapting", "unchanged"]
 
 
-@pytest.mark.parametrize("profiler", ["by-hand", pytest.param("real", marks=pytest.mark.soak)])
 def test_a_slower_function_is_noticed_under_load_and_switched_without_a_failed_request(
-    profiler, watcher, place, knob, load, pair
+    watcher, place, knob, load
 ):
     settings = {"window_s": 1.0}
-    if profiler == "real":
-        real = partial(profile, pair, LocalLauncher(lambda line: None), probe_alone=True)
-        settings |= {"profile": real, "window_s": 5.0, "fewest": 10}
-        place.patient = True
     knob.turn(0.05)
     watcher(**settings).run(once=True)
     old = current(place)

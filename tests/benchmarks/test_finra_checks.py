@@ -107,32 +107,3 @@ def test_marketdata_signs_the_shares_by_side(finra: Path, functions: SimpleNames
     text = functions.call(finra / "marketdata", json.dumps(REQUEST | {"trades": trades}))
     moves = json.loads(text)["moves"]
     assert [moves[f"T{i}"][1] for i in range(7)] == [300, -300, -300, -300, 0, 0, 0]
-
-
-@pytest.mark.usefixtures("services")
-def test_marketdata_gets_every_quote_over_several_pages(
-    finra: Path, functions: SimpleNamespace
-) -> None:
-    symbols = [f"S{number:03}" for number in range(25)]
-    quotes = functions.load(finra / "marketdata", "quotes").fetch_quotes(symbols)
-    quote = functions.load(finra / "finra-quotes").quote
-    assert quotes == {symbol: quote(symbol) for symbol in symbols}
-
-
-def test_marketdata_fails_where_the_service_does(
-    finra: Path, functions: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quotes = functions.load(finra / "marketdata", "quotes")
-    with functions.serve(lambda text: str(int("no number"))) as url:
-        monkeypatch.setenv("QUOTES_URL", url)
-        with pytest.raises(RuntimeError, match="answered 500"):
-            quotes.fetch_quotes(["AAPL"])
-
-
-def test_marketdata_looks_behind_the_gateway_by_default(
-    finra: Path, functions: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quotes = functions.load(finra / "marketdata", "quotes")
-    monkeypatch.delenv("QUOTES_URL", raising=False)
-    monkeypatch.setenv("gateway_url", "http://127.0.0.1:8080/")
-    assert quotes.service_url() == "http://127.0.0.1:8080/function/finra-quotes"

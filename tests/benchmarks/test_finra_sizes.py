@@ -4,10 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-
-import pytest
-import yaml
 
 CHECKS = ["marketdata", "lastpx", "side", "trddate", "volume"]
 
@@ -41,31 +37,6 @@ def test_size_50_repeats_the_five_checks_in_turn(benchmarks: Path, tmp_path: Pat
     tasks = [branch["States"][branch["StartAt"]] for branch in branches]
     assert [task["Resource"] for task in tasks] == CHECKS * 10
     assert made["States"]["ValidateTrades"]["Next"] == "CheckMarginBalance"
-
-
-def test_folder_stands_alone(benchmarks: Path, tmp_path: Path) -> None:
-    sized(benchmarks, 7, tmp_path / "out")
-    stack = yaml.safe_load((tmp_path / "out" / "stack.yaml").read_text())
-    handlers = [tmp_path / "out" / f["handler"] / "handler.py" for f in stack["functions"].values()]
-    assert [handler for handler in handlers if not handler.is_file()] == []
-    assert not list((tmp_path / "out").rglob("__pycache__"))
-
-
-@pytest.mark.usefixtures("services")
-def test_size_does_not_change_the_verdict(
-    benchmarks: Path, functions: SimpleNamespace, tmp_path: Path
-) -> None:
-    sized(benchmarks, 12, tmp_path / "out")
-    payload = (tmp_path / "out" / "payload.json").read_text()
-    larger = functions.run(tmp_path / "out", payload)
-    assert larger == functions.run(benchmarks / "finra", payload)
-
-
-def test_fewer_tasks_than_checks_are_refused(benchmarks: Path, tmp_path: Path) -> None:
-    refused = sized(benchmarks, 4, tmp_path / "out")
-    assert refused.returncode == 2
-    assert "finra has 5 checks in parallel at least, not 4" in refused.stderr
-    assert not (tmp_path / "out").exists()
 
 
 def test_folder_in_use_is_left_alone(benchmarks: Path, tmp_path: Path) -> None:

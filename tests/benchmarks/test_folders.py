@@ -87,15 +87,6 @@ def test_lang_in_stack_yaml_is_the_style_of_the_handler(name: str, benchmarks: P
     assert set(found.values()) == set(styles.values())
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_environment_in_stack_yaml_is_text(name: str, benchmarks: Path) -> None:
-    stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
-    environments = [entry.get("environment", {}) for entry in stack["functions"].values()]
-    values = [value for environment in environments for value in environment.values()]
-    assert bool(values) == (name in SERVICES)
-    assert all(isinstance(value, str) for value in values)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("services")
 @pytest.mark.parametrize("name", WORKFLOWS)
@@ -122,9 +113,3 @@ def test_functions_ask_nobody_outside_this_machine(name: str, benchmarks: Path) 
     code = [path.read_text() for end in ("py", "java") for path in folder.rglob(f"*.{end}")]
     hosts = {host for text in code for host in re.findall(r"https?://([\w.-]+)", text)}
     assert hosts <= {"gateway.openfaas", "short"}  # a cluster's own gateway; a made-up link
-
-
-def test_utils_of_one_name_differ(benchmarks: Path) -> None:
-    utils = sorted((benchmarks / "finra" / "functions").glob("*/util.py"))
-    assert len(utils) == 2
-    assert utils[0].read_text() != utils[1].read_text()

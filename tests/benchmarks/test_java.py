@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from chiron.generator.generate import Sources
 from chiron.workflow.folder import WorkflowFolder
@@ -49,21 +48,6 @@ def test_every_task_answers_the_same_bytes(
             for folder in (name, f"{name}-java")
         )
     assert java == python
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_they_have_the_same_tasks_and_service(name: str, benchmarks: Path) -> None:
-    python, java = (benchmarks / folder for folder in (name, f"{name}-java"))
-    one, other = (json.loads((folder / "workflow.json").read_text()) for folder in (python, java))
-    assert other == one | {"Name": f"{name}-java"}
-    one, other = (
-        yaml.safe_load((folder / "stack.yaml").read_text())["functions"]
-        for folder in (python, java)
-    )
-    service = f"../{name}/functions/{SERVICES[name]}"
-    assert other.pop(SERVICES[name]) == one.pop(SERVICES[name]) | {"handler": service}
-    assert {each["lang"] for each in other.values()} == {"java17"}
-    assert list(other) == list(one)
 
 
 def test_they_read_json_alike(benchmarks: Path) -> None:

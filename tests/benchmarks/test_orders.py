@@ -1,7 +1,6 @@
 """The functions of orders are right, and every payload takes the way that it is made for."""
 
 import json
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -72,33 +71,6 @@ def test_payloads_are_those_of_sizes_but_for_what_decides(orders: Path) -> None:
     )
     assert debtor | {"buyer": large["buyer"]} == large
     assert wrong["lines"][:-1] == small["lines"][:-1]
-
-
-def test_cartons_are_the_cheapest(orders: Path, functions: SimpleNamespace) -> None:
-    module = functions.load(orders / "functions" / "pack-line")
-
-    def cost(counts: tuple[int, ...]) -> int:
-        return sum(n * cents for n, (_, cents) in zip(counts, module.CARTONS, strict=True))
-
-    def held(counts: tuple[int, ...]) -> int:
-        return sum(n * volume for n, (volume, _) in zip(counts, module.CARTONS, strict=True))
-
-    tried = list(product(range(4), repeat=len(module.CARTONS)))
-    for volume in (1, 250, 251, 1300, 2400, 4321):
-        best = tuple(module.cheapest(volume))
-        assert held(best) >= volume
-        assert cost(best) == min(cost(counts) for counts in tried if held(counts) >= volume)
-
-
-@each_row(
-    ("one", "other", "score"),
-    [("Ada Lovelace", "lovelace ada", 100), ("abcd", "abce", 75), ("ab", "cdef", 0)],
-)
-def test_names_are_alike(
-    one: str, other: str, score: int, orders: Path, functions: SimpleNamespace
-) -> None:
-    module = functions.load(orders / "functions" / "score-risk")
-    assert module.likeness(one, other) == module.likeness(other, one) == score
 
 
 @each_row(

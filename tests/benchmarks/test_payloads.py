@@ -40,12 +40,6 @@ for name in sys.argv[1:]:
 Text = Callable[[str, str], str]
 
 
-def made(benchmarks: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
-    command = [sys.executable, str(benchmarks / "payload.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture
 def text(benchmarks: Path, functions: SimpleNamespace) -> Text:
     """The text of a benchmark's request in a size."""
@@ -74,30 +68,3 @@ def test_a_size_is_the_same_bytes_under_any_hash_seed(benchmarks: Path) -> None:
 def test_sizes_grow(name: str, text: Text) -> None:
     lengths = [len(text(name, size)) for size in SIZES]
     assert 0 < 2 * lengths[0] < lengths[1] < lengths[2] / 2
-
-
-@each_row("name", CUT)
-def test_a_larger_size_is_more_megabytes_in_more_parts(name: str, text: Text) -> None:
-    sizes = [json.loads(text(name, size)) for size in SIZES]
-    for field in ("megabytes", "parts"):
-        assert sizes[0][field] < sizes[1][field] < sizes[2][field]
-
-
-def test_every_function_of_slapp_does_more_in_a_larger_size(text: Text) -> None:
-    sizes = [json.loads(text("slapp", size))["sizes"] for size in SIZES]
-    for function in sizes[0]:
-        least, middle, most = (tuple(size[function].values()) for size in sizes)
-        assert least < middle < most
-
-
-def test_payload_goes_to_the_file_that_is_named(benchmarks: Path, tmp_path: Path) -> None:
-    done = made(benchmarks, "movie-review", "test", "-o", str(tmp_path / "out.json"))
-    assert (done.returncode, done.stdout) == (0, "")
-    assert json.loads((tmp_path / "out.json").read_text())["title"]
-
-
-@pytest.mark.parametrize("arguments", [("finra", "huge"), ("nobody", "small")])
-def test_unknown_names_are_refused(arguments: tuple[str, str], benchmarks: Path) -> None:
-    refused = made(benchmarks, *arguments)
-    assert refused.returncode == 2
-    assert "invalid choice" in refused.stderr

@@ -1,9 +1,7 @@
 """Every benchmark has the stages, widths and functions of the published workflow."""
 
-import json
 from pathlib import Path
 
-from chiron.openfaas.stack import read_stack
 from chiron.workflow.folder import WorkflowFolder
 from tests.rows import each_row
 
@@ -47,25 +45,3 @@ def test_width_of_every_stage(name: str, benchmarks: Path) -> None:
 @each_row("name", FUNCTIONS)
 def test_functions_have_their_published_names(name: str, benchmarks: Path) -> None:
     assert set(WorkflowFolder.open(benchmarks / name).workflow.functions) == FUNCTIONS[name]
-
-
-@each_row("name", STAGES)
-def test_workflow_is_called_as_its_folder(name: str, benchmarks: Path) -> None:
-    document = json.loads((benchmarks / name / "workflow.json").read_text())
-    assert (document.get("Name") or document["name"]) == name
-
-
-def test_slapp_v_has_the_functions_of_slapp_themselves(benchmarks: Path) -> None:
-    stack = read_stack(benchmarks / "slapp-v" / "stack.yaml", {})
-    for name, function in stack.functions.items():
-        code = (benchmarks / "slapp-v" / function.handler).resolve()
-        assert code == benchmarks / "slapp" / "functions" / name
-
-
-def test_the_workflows_with_a_store_have_the_same_one(benchmarks: Path) -> None:
-    one, other = (
-        {file.name: file.read_bytes() for file in (benchmarks / name / "store").glob("*.*")}
-        for name in ("social-network", "movie-review")
-    )
-    assert set(one) == {"client.py", "server.py", "requirements.txt"}
-    assert one == other

@@ -39,13 +39,6 @@ def test_first_stage_hands_the_sizes_on(name: str, slapp: Path, functions: Simpl
     assert first(functions, slapp / name)["sizes"] == SMALL
 
 
-@pytest.mark.usefixtures("services")
-@pytest.mark.parametrize("name", [*FIRST, "pi", "pbkdf2"])
-def test_sizes_have_defaults(name: str, slapp: Path, functions: SimpleNamespace) -> None:
-    text = "{}" if name in FIRST else '[{"sizes": {}}]'
-    assert json.loads(functions.call(slapp / name, text))["function"] == name
-
-
 def test_factorial(slapp: Path, functions: SimpleNamespace) -> None:
     answer = first(functions, slapp / "factorial")
     assert (answer["n"], answer["residue"]) == (10, 3_628_800)
@@ -60,13 +53,6 @@ def test_pi_digits(slapp: Path, functions: SimpleNamespace) -> None:
     pi = functions.load(slapp / "pi").pi_digits
     assert pi(50) == 314159265358979323846264338327950288419716939937510
     assert pi(2000) // 10**1950 == pi(50)
-
-
-def test_pi_window_is_where_the_answer_says(slapp: Path, functions: SimpleNamespace) -> None:
-    answer = json.loads(functions.call(slapp / "pi", json.dumps([{"sizes": SMALL}])))
-    digits = str(functions.load(slapp / "pi").pi_digits(60))
-    end = len(digits) - answer["digits_after_window"]
-    assert digits[end - 20 : end] == answer["window"]
 
 
 def test_pbkdf2_derives_from_the_whole_input(slapp: Path, functions: SimpleNamespace) -> None:
@@ -84,22 +70,3 @@ def test_disk_io_reads_back_what_it_wrote_and_leaves_nothing(
     assert [answer["bytes"] for answer in answers] == [1024 * 1024] * 2
     assert answers[0]["checksum"] != answers[1]["checksum"]
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("services")
-def test_network_io_asks_for_other_texts_in_the_second_stage(
-    slapp: Path, functions: SimpleNamespace
-) -> None:
-    answer = first(functions, slapp / "network-io")
-    second = json.loads(functions.call(slapp / "network-io", json.dumps([answer])))
-    assert (answer["received"], second["received"]) == (2000, 2000)
-    assert answer["digest"] != second["digest"]
-
-
-def test_network_io_fails_where_the_peer_does(
-    slapp: Path, functions: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with functions.serve(lambda text: str(int("no number"))) as url:
-        monkeypatch.setenv("PEER_URL", url)
-        with pytest.raises(RuntimeError, match="answered 500"):
-            first(functions, slapp / "network-io")

@@ -74,20 +74,6 @@ def ended(pid: int) -> bool:
 
 
 @pytest.mark.usefixtures("gateway_url")
-def test_missing_redis_server_is_said_with_the_line_that_installs_it(
-    benchmarks: Path,
-    functions: SimpleNamespace,
-    client: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    server = functions.load(benchmarks / "social-network" / "store", "server")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="apt-get install redis-server"):
-        server.start(str(tmp_path))
-
-
-@pytest.mark.usefixtures("gateway_url")
 def test_functions_fail_with_what_the_supporting_function_lacks(client: ModuleType) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(client.meeting_point("some-store"))
@@ -111,18 +97,6 @@ def test_functions_without_a_store_name_the_two_ways_to_have_one(
     monkeypatch.setattr(client, "PATIENCE_S", 0.0)
     with pytest.raises(RuntimeError, match="deploy it with the workflow, or set REDIS_URL"):
         client.locate("some-store")
-
-
-@pytest.mark.redis
-def test_a_store_that_is_filled_is_not_filled_again(
-    benchmarks: Path, functions: SimpleNamespace, redis_url: str
-) -> None:
-    def commands() -> None:
-        raise AssertionError("filled again")
-
-    server = functions.load(benchmarks / "social-network" / "store", "server")
-    data = functions.load(benchmarks / "movie-review", "dataset")
-    server.fill(redis_url, data.PREFIX, data.VERSION, commands)
 
 
 @pytest.mark.redis

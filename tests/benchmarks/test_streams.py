@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,27 +33,3 @@ def test_lines_of_errors_are_counted(streams: Path, functions: SimpleNamespace) 
         "lines": len(found),
         "bytes": sum(len(line) + 1 for line in found),
     }
-
-
-def test_both_readers_get_all(streams: Path) -> None:
-    assert answered(streams / "copies", megabytes=2) == {
-        "bytes": 2 * 3906 * 256,
-        "sum": 2 * 3906 * sum(range(256)) % 65521,
-    }
-
-
-def test_the_preview_is_of_a_part_of_the_work(streams: Path) -> None:
-    def compute(rounds: int, value: int) -> int:
-        return reduce(lambda v, n: (v * 1103515245 + n) % 2**31, range(rounds), value)
-
-    early = compute(100, 7)
-    assert answered(streams / "preview", rounds=300) == [
-        compute(300, early),
-        compute(300, early) % 97,
-    ]
-
-
-@pytest.mark.ffmpeg
-def test_longer_sounds_are_larger(streams: Path) -> None:
-    one, two = (answered(streams / "sound", seconds=seconds)["bytes"] for seconds in (1, 2))
-    assert one < two < 3 * one

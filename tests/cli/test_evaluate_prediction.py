@@ -9,14 +9,6 @@ import signal
 import psutil
 import pytest
 
-from chiron.deployment.launcher import Launcher
-from chiron.evaluation.bench.machine import Target, this_machine
-from chiron.evaluation.commands import prediction
-from chiron.evaluation.commands.options import FolderFaults
-from chiron.evaluation.prediction.rows import MeasuredRow, RowSettings, TimedRequest
-from chiron.openfaas.client import Gateway
-from chiron.workflow.errors import ChironError
-
 ARGUMENTS = (
     "evaluate", "prediction", "small", "--local", "-o", "found", "--plans=1", "--samples=50",
     "--no-baselines", "--platform=platform.json",
@@ -49,43 +41,3 @@ def test_a_stop_leaves_nothing_running_and_the_next_call_goes_on(start, chiron, 
     assert "small fork: measuring" not in then.stderr
     assert rows()[:1] == first
     assert [each["mechanism"] for each in then.json["workflows"]] == ["fork", "pool"]
-
-
-def test_workflows_and_mechanisms_take_turns(
-    write_folder, profile_of, platform, tmp_path, monkeypatch
-):
-    folders = []
-    for name in ("one", "two"):
-        document = {"name": name, "tasks": {f"t{n}": "greet" for n in range(6)}, "edges": []}
-        code = {"greet": "def handle(req):\n    return req\n"}
-        folders.append(write_folder(tmp_path / name, document, code, {}))
-    turns = []
-
-    def measure_batch(folder, place, plans, leftovers, *, profile, samples):
-        turns.append((folder.workflow.name, next(iter(plans.values())).mechanisms, len(plans)))
-        request = TimedRequest(latency_ms=1.0, probe_ms=1.0)
-        return [MeasuredRow(plan=plan, requests=(request,)) for plan in plans.values()]
-
-    monkeypatch.setattr(prediction, "measure_batch", measure_batch)
-
-    def profiled(folder, *_, **__):
-        return profile_of(folder.workflow)
-
-    monkeypatch.setattr(prediction, "profile", profiled)
-    monkeypatch.setattr(prediction, "target_of", lambda _: Target(provider="here"))
-    launcher = Launcher(Gateway("http://127.0.0.1:1"), print)
-
-    def measure(plans, seed=1):
-        turns.clear()
-        prediction.measure_rows(
-            tmp_path / "rows", folders, launcher, RowSettings(samples=1, seed=seed),
-            FolderFaults(()), this_machine(), plans=plans, platform=platform,
-        )  # fmt: skip
-        return turns
-
-    places = [("one", "fork"), ("one", "pool"), ("two", "fork"), ("two", "pool")]
-    assert measure(9) == [(*place, count) for count in (8, 1) for place in places]
-    assert measure(9) == []
-    assert measure(11) == [(*place, 2) for place in places]
-    with pytest.raises(ChironError, match="seed 1, not 2: name another folder"):
-        measure(9, seed=2)

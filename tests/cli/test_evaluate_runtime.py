@@ -7,27 +7,6 @@ from chiron.evaluation.commands import runtime
 from chiron.evaluation.runtime.rounds import Figure, RuntimeReport
 
 
-def test_every_figure_is_shown_with_its_quartiles(capsys):
-    figure = Figure(name="fork", unit="ms", median=2.0, low=1.5, high=3.25, samples=5)
-    runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=(figure,)))
-    shown = capsys.readouterr().err
-    assert "medians of 5 rounds" in shown
-    assert any(
-        line.split() == ["fork", "2.00", "1.50", "3.25", "ms", "5"] for line in shown.splitlines()
-    )
-
-
-def test_figures_of_other_numbers_of_samples_say_so(capsys):
-    figures = tuple(
-        Figure(name=name, unit="events", median=2.0, low=2.0, high=2.0, samples=samples)
-        for name, samples in (("sent", 1), ("counted", 7))
-    )
-    runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=figures))
-    shown = capsys.readouterr().err
-    assert "rounds" not in shown
-    assert ["counted", "2.00", "2.00", "2.00", "events", "7"] in map(str.split, shown.splitlines())
-
-
 def test_systems_are_shown_beside_each_other(capsys):
     figures = tuple(
         Figure(name=name, system=system, unit="ms", median=2.0, low=1.5, high=3.25, samples=5)

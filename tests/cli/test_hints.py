@@ -104,11 +104,11 @@ def test_images_are_the_embedded_gateways_where_that_or_none_answers(
     assert list(Path(environment["CHIRON_HOME"]).rglob("small-wrap1*"))
 
 
-@pytest.mark.parametrize("assumed", [(), ("process_compute_ms", "short_release_ms")])
 @pytest.mark.parametrize("gateway", ["faasd"], indirect=True)
 def test_what_was_assumed_and_not_measured_is_said_in_one_line(
-    gateway, assumed, chiron, platform, monkeypatch
+    gateway, chiron, platform, monkeypatch
 ):
+    assumed = "process_compute_ms", "short_release_ms"
     found = platform.model_copy(update={"assumed": assumed})
     monkeypatch.setattr("chiron.cli.calibrate.calibrate", lambda *_, **__: found)
 
@@ -116,7 +116,7 @@ def test_what_was_assumed_and_not_measured_is_said_in_one_line(
 
     assert result.status == 0, result.stderr
     told = [line for line in result.stderr.splitlines() if "assumed" in line]
-    assert told == [f"· assumed and not measured: {', '.join(assumed)}"] * bool(assumed)
+    assert told == [f"· assumed and not measured: {', '.join(assumed)}"]
 
 
 @pytest.mark.parametrize("direct", [True, False])

@@ -21,13 +21,6 @@ def test_an_explanation_sums_up_to_the_prediction(chiron, planned):
         assert sum(step["parts"].values()) == pytest.approx(step["latency_ms"], abs=0.01)
 
 
-def test_an_explanation_is_a_table_on_stderr(chiron, planned):
-    result = chiron("predict", planned, "--plan", "plan.json", "--explain")
-    assert (result.status, result.stdout) == (0, "")
-    assert "Split it in small" in result.stderr
-    assert "wait gil" in result.stderr
-
-
 def test_the_rows_of_an_explanation_sum_up_to_the_prediction(chiron, planned):
     asked = ("predict", planned, "--plan", "plan.json", "--explain")
     explained = chiron(*asked, "--json").json

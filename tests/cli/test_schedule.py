@@ -131,26 +131,6 @@ def test_a_bar_ends_where_the_plan_does_and_has_the_slo_across(share, slo, bar):
     assert bar_of(share, slo).rstrip() == bar.rstrip()
 
 
-@each_row(
-    ("fields", "said"),
-    [
-        ({"isolate": {"nobody": "wrap"}}, "nobody"),
-        (
-            {"isolate": {"wave": "wrap"}, "together": [["wave", "join"]]},
-            "take them out of together",
-        ),
-        ({"isolate": {"wave": "planet"}}, "isolate.wave"),
-        ({"together": [["wave"]]}, "together[0]"),
-        ({"alone": ["wave"]}, "alone"),
-    ],
-)
-def test_a_constraint_that_is_wrong_is_one_line(chiron, artefacts, constraint, fields, said):
-    constraint(**fields)
-    result = chiron("schedule", artefacts, "--slo=20ms")
-    assert result.status == 2
-    assert said in result.error()
-
-
 def test_variables_of_the_stack_file_keep_functions_apart(chiron, artefacts):
     stack = json.loads((artefacts / "stack.yaml").read_text())
     for name, level in (("wave", "1"), ("mirror", "2")):
@@ -159,13 +139,6 @@ def test_variables_of_the_stack_file_keep_functions_apart(chiron, artefacts):
     plan = planned(chiron, artefacts, slo="1s")
     assert len(plan["wraps"]) == 2
     assert any("different values of LEVEL" in line for line in plan["why"])
-
-
-@each_row("option", ["--max-functions=0", "--node-memory=0", "--strategy=luck"])
-def test_an_option_out_of_range_is_one_line(chiron, artefacts, option):
-    result = chiron("schedule", artefacts, "--slo=20ms", option)
-    assert result.status == 2
-    assert option.partition("=")[0] in result.error()
 
 
 def test_a_plan_is_compared_with_another(chiron, artefacts):
@@ -177,12 +150,6 @@ def test_a_plan_is_compared_with_another(chiron, artefacts):
     assert "SLO: 1000 ms -> 20 ms" in result.stderr
     assert chiron("diff", "old.json", "new.json", "--json").json[:1] == ["mechanism: fork -> pool"]
     assert "no difference" in chiron("diff", "old.json", "old.json").stderr
-
-
-def test_what_is_no_plan_is_one_line(chiron, artefacts):
-    planned(chiron, artefacts, "-o", "old.json")
-    assert "missing.json" in chiron("diff", "old.json", "missing.json").error()
-    assert "profile.json" in chiron("diff", "old.json", "profile.json").error()
 
 
 def test_a_rate_gives_replicas_that_the_stack_asks_for(chiron, artefacts, tmp_path):

@@ -102,16 +102,6 @@ def test_an_interruption_waits_for_what_is_being_deployed_and_removes_it(
     assert fake.calls == ["deploy w1", "remove w1"]
 
 
-def test_an_interruption_removes_what_was_created(fake, stack_file, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fake, "get", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        deploy_stack(fake, stack_file)
-    assert fake.deployed == {}
-
-
 def test_wraps_that_the_new_plan_no_longer_has_are_removed(fake, stack_file):
     fake.add("w4", workflow="finra", planner="pgp")
     fake.add("sand-wrap1", workflow="finra", planner="sand")

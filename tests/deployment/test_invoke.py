@@ -63,15 +63,6 @@ def test_the_client_hands_outputs_on_byte_for_byte(answering):
     assert answer.latency_ms > 0
 
 
-def test_a_stage_starts_when_the_one_before_it_is_complete(answering):
-    behind = answering(left="1", right="2", both="3")
-    with Invoker(behind.url, ROUTE) as invoker:
-        invoker.invoke(b"{}")
-    names = [name for name, _, _ in behind.calls]
-    assert sorted(names[:2]) == ["left", "right"]
-    assert names[2:] == ["both"]
-
-
 def test_a_failing_function_ends_the_workflow(answering):
     behind = answering(left="1", both="3")
     error = {"code": "raised", "message": "ValueError: no", "function": "lastpx"}

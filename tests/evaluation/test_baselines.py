@@ -9,22 +9,15 @@ import pytest
 
 from chiron.evaluation import optional
 from chiron.evaluation.prediction.baselines.features import (
-    NAMES,
     Sample,
     WrapShape,
-    function_features,
-    plan_features,
-    plan_graph,
-    plan_sequence,
     sample_of,
 )
 from chiron.evaluation.prediction.baselines.learning import (
     Baseline,
     Candidate,
     available,
-    choose,
     compare_baselines,
-    folds,
     predict_held_out,
 )
 from chiron.scheduler.layout import plan_from_layout
@@ -69,12 +62,6 @@ def silent(line: str) -> None:
     """Progress that nobody reads."""
 
 
-def constant(latency_ms: float) -> Candidate:
-    return Candidate(
-        f"always {latency_ms:g}", lambda train: lambda asked: [latency_ms] * len(asked)
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["RFR", "LSTM", "GNN"])
 def test_a_baseline_learns_delays_that_do_not_depend_on_the_workflow(name):
@@ -113,31 +100,6 @@ def test_no_sample_is_predicted_by_a_planner_that_saw_its_group(held_out):
     assert len(seen) == len(chosen) == (3 if held_out == "workflow" else 5)
 
 
-def test_settings_are_chosen_by_what_they_do_on_inner_folds():
-    samples = learnable()
-    middle_ms = statistics.median(each.measured_ms for each in samples)
-    baseline = Baseline("constant", (constant(1000.0), constant(middle_ms), constant(1.0)))
-    assert choose(baseline, samples).settings == f"always {middle_ms:g}"
-
-
-def test_folds_divide_no_group_and_leave_nothing_out():
-    samples = learnable()
-    parts = list(folds(samples, lambda each: each.structure, 4))
-    assert sorted(index for fold in parts for index in fold.test) == list(range(len(samples)))
-    for fold in parts:
-        assert sorted(fold.train + fold.test) == list(range(len(samples)))
-        train, test = ({samples[i].structure for i in part} for part in (fold.train, fold.test))
-        assert train.isdisjoint(test)
-    with pytest.raises(ValueError, match="one group"):
-        list(folds(samples, lambda each: "all", 4))
-
-
-def test_a_structure_is_what_remains_without_functions_and_without_order():
-    assert sample("a", 1.0, 2, 1).structure == sample("a", 9.0, 1, 2).structure
-    assert sample("a", 1.0, 2, 1).structure != sample("a", 1.0, 2, 2).structure
-    assert sample("a", 1.0, 2, 1).structure != sample("b", 1.0, 2, 1).structure
-
-
 def test_a_sample_has_the_functions_of_its_plan(profile_of):
     document = {"tasks": {"a": "f", "b": "g", "c": "f"}, "edges": [["a", "c"], ["b", "c"]]}
     workflow = parse_workflow(document)
@@ -148,37 +110,6 @@ def test_a_sample_has_the_functions_of_its_plan(profile_of):
     assert (made.workflow, made.mechanism, made.measured_ms) == ("mine", "pool", 12.0)
     assert [[wrap.remote for wrap in stage] for stage in made.stages] == [[False, True], [False]]
     assert made.solo_ms == 8.0  # two stages of 4 ms
-
-
-def test_vectors_have_one_length_and_tell_functions_apart():
-    vectors = [plan_features(each) for each in learnable()]
-    assert len({len(vector) for vector in vectors}) == 1
-    assert plan_features(sample("a", 1.0, 2)) != plan_features(sample("a", 1.5, 2))
-    assert plan_features(sample("a", 1.0, 2)) != plan_features(sample("a", 1.0, 1, 1))
-    assert len(function_features(function(1.0))) == len(NAMES)
-
-
-def test_a_graph_is_a_tree_from_the_workflow_to_its_tasks():
-    graph = plan_graph(sample("a", 1.0, 2, 1))
-    children = [child for child, _ in graph.edges]
-    assert len(graph.nodes) == 1 + 1 + 1 + 2 + 3  # workflow, stage, wrap, processes, tasks
-    assert sorted(children) == list(range(1, len(graph.nodes)))
-    assert all(parent < child for child, parent in graph.edges)
-    assert len({len(row) for row in graph.nodes}) == 1
-
-
-def test_a_sequence_has_a_row_for_every_task():
-    rows = plan_sequence(sample("a", 1.0, 2, 1)).nodes
-    assert len(rows) == 3
-    assert len({tuple(row) for row in rows}) == 3  # each knows its place
-
-
-def test_one_workflow_alone_is_nothing_to_learn_from():
-    report = compare_baselines([sample("a", 1.0, 1), sample("a", 1.0, 2)], "workflow", silent)
-    assert report.distributions == ()
-    assert set(report.not_run) == {"RFR", "LSTM", "GNN"}
-    installed = set(report.not_run) - set(available()[1])
-    assert all("--held-out structure" in report.not_run[name] for name in installed)
 
 
 def test_what_is_not_installed_is_reported_with_the_line_that_installs_it(monkeypatch):

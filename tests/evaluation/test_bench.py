@@ -10,11 +10,8 @@ from chiron.evaluation.bench.rounds import Journal
 from chiron.evaluation.bench.settings import Settings, open_run
 from chiron.evaluation.bench.variants import (
     distinct,
-    function_limit,
     groups,
     our_labels,
-    parse_mechanisms,
-    parse_planners,
     variants,
 )
 from chiron.scheduler.choices import Choices
@@ -38,16 +35,6 @@ def journal(tmp_path) -> Journal[Line]:
     return Journal(tmp_path / "deep" / "lines.jsonl", Line)
 
 
-def test_a_journal_that_is_not_there_is_empty(journal):
-    assert journal.rows() == []
-
-
-def test_a_journal_keeps_the_order(journal):
-    for number in range(3):
-        journal.append(Line(number=number))
-    assert [row.number for row in journal.rows()] == [0, 1, 2]
-
-
 def test_half_a_line_of_a_run_that_was_killed_does_not_count_and_does_not_stay(journal):
     journal.append(Line(number=0))
     with journal.path.open("ab") as file:
@@ -63,13 +50,6 @@ def test_a_line_of_something_else_is_refused(journal):
         file.write(b'{"letter":"a"}\n')
     with pytest.raises(ChironError, match=r"lines\.jsonl"):
         journal.rows()
-
-
-def test_a_run_goes_on_with_the_commands_of_both(tmp_path):
-    machine = this_machine()
-    open_run(tmp_path, SETTINGS, machine, TARGET, "first")
-    open_run(tmp_path, SETTINGS, machine, TARGET, "first")
-    assert open_run(tmp_path, SETTINGS, machine, TARGET, "then").commands == ("first", "then")
 
 
 @pytest.mark.parametrize(
@@ -96,15 +76,6 @@ def test_a_run_of_another_machine_or_gateway_is_not_gone_on_with(tmp_path):
         open_run(tmp_path, SETTINGS, other, TARGET, "")
     with pytest.raises(ChironError, match="faasd"):
         open_run(tmp_path, SETTINGS, machine, Target(provider="faasd"), "")
-
-
-def test_the_machine_says_what_is_needed_to_judge_figures():
-    machine = this_machine()
-    assert machine.cpu
-    assert machine.cores >= 1
-    assert machine.memory_mib > 100
-    assert machine.python.startswith("CPython 3.")
-    assert "flask" in machine.packages
 
 
 def test_planners_without_further_processes_are_one_variant():
@@ -139,32 +110,8 @@ def test_equal_plans_are_measured_once(small, profile_of, platform):
     assert distinct({"data": plan, "stage": other}) == {"data": "data", "stage": "stage"}
 
 
-def test_lists_on_the_command_line_are_in_the_order_of_the_planners():
-    assert parse_planners("pgp, one-to-one") == ("one-to-one", "pgp")
-    assert parse_mechanisms("pool,fork") == ("fork", "pool")
-    with pytest.raises(ChironError, match="'mine'"):
-        parse_planners("mine")
-    with pytest.raises(ChironError, match="'magic'"):
-        parse_mechanisms("fork,magic")
-
-
-def test_all_variants_stand_side_by_side_where_there_is_room():
-    needed = {"one-to-one": 10, "sand": 1, "pgp": 1}
-    assert groups(needed, None) == [["one-to-one", "sand", "pgp"]]
-    assert groups(needed, 12) == [["one-to-one", "sand", "pgp"]]
-
-
 def test_variants_that_do_not_fit_together_stand_in_groups():
     assert groups({"a": 6, "b": 6, "c": 6, "d": 1}, 13) == [["a", "b", "d"], ["c"]]
-
-
-def test_a_variant_that_is_too_large_is_a_group_of_its_own():
-    assert groups({"large": 50, "small": 1}, 15) == [["large"], ["small"]]
-
-
-def test_the_community_edition_holds_15_functions_and_the_embedded_gateway_any_number():
-    assert function_limit("faasd") == 15
-    assert function_limit("chiron-embedded") is None
 
 
 @pytest.mark.parametrize("count", [1, 3, 5])

@@ -51,7 +51,3 @@ def test_functions_that_run_at_once_in_two_sandboxes_count_once():
     both = [timeline(begin, span("task", 1.0, 5.0)) for begin in (0.0, 2.0)]
     found = break_down(8.0, both)
     assert (found.functions_ms, found.work_ms) == (6.0, 8.0)
-
-
-def test_a_request_without_a_timeline_is_all_outside():
-    assert break_down(5.0, [timeline(0.0)]).outside_ms == 5.0

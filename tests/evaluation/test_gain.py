@@ -77,20 +77,3 @@ def test_it_says_what_was_predicted_how_sure_it_is_and_why_not_surer(
     assert predicted == "predicted before: 48.0 ms (40.0 to 60.0), 4% below what was measured"
     assert "1.82 to 2.22 times, 95 % interval of 100 requests" in sure
     assert why in sure
-
-
-def test_both_ways_are_rows_with_bars_on_one_scale() -> None:
-    found = gain_of(result(0.5), "demo", "one-to-one", OURS)
-    assert found is not None
-    before, after = found.rows
-    assert before[:6] == (
-        "as you have it",
-        *("100.0 (90.0 to 110.0)", "10", "10", "340", "40.0%"),
-    )
-    assert after[2:6] == ("1", "2", "340", "0.0%")
-    assert len(before[6]) == 2 * len(after[6])
-
-
-def test_there_is_no_answer_where_one_was_not_measured() -> None:
-    assert gain_of(result(0.5), "demo", "one-to-one", "sand") is None
-    assert gain_of(result(0.5), "other", "one-to-one", OURS) is None

@@ -7,23 +7,13 @@ import statistics
 
 import pytest
 
-from chiron.evaluation.intervals import estimate, product_mean, ratio, share
+from chiron.evaluation.intervals import estimate, ratio, share
 
 
 def test_the_estimate_is_the_statistic_of_all_values():
     rounds = [[1.0, 9.0], [2.0], [3.0, 4.0]]
     assert estimate(rounds).value == 3.0
     assert estimate(rounds, statistics.fmean).value == pytest.approx(3.8)
-
-
-def test_equal_rounds_leave_no_doubt():
-    found = estimate([[5.0, 7.0, 6.0]] * 4)
-    assert (found.value, found.low, found.high) == (6.0, 6.0, 6.0)
-
-
-def test_equal_input_gives_equal_intervals():
-    rounds = [[random.Random(n).gauss(10, 1)] for n in range(30)]
-    assert estimate(rounds) == estimate(rounds)
 
 
 def test_intervals_hold_the_true_median_of_a_known_distribution_in_19_of_20_runs():
@@ -50,19 +40,9 @@ def test_a_ratio_of_what_drifts_together_does_not_drift():
     assert estimate(fast).high - estimate(fast).low > 3  # while either alone is uncertain
 
 
-def test_a_ratio_leaves_out_rounds_that_one_side_lacks():
-    assert ratio([[1.0], [1.0], [99.0]], [[2.0], [2.0]]).value == 0.5
-
-
 @pytest.mark.parametrize(("above", "below"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])
 def test_there_is_no_ratio_of_nothing(above, below):
     assert ratio([[above]], [[below]]) is None
-
-
-def test_an_interval_tells_what_it_excludes():
-    found = estimate([[1.0], [2.0], [3.0]])
-    assert found.excludes(9.0)
-    assert not found.excludes(2.0)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +53,3 @@ def test_shares_have_wilsons_interval(hits, count, low, high):
     found = share(hits, count)
     assert found.value == hits / count
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)
-
-
-def test_the_mean_of_a_ratio_and_its_inverse_is_1():
-    assert product_mean([0.25, 4.0]) == pytest.approx(1.0)

@@ -12,11 +12,9 @@ import pytest
 from aiohttp import web
 
 from chiron.deployment.measure import Check, CheckedPayload, weighted_cycle
-from chiron.deployment.route import Route, StagedRoute, TaskCall, route_of, state_machine_route
+from chiron.deployment.route import Route, StagedRoute, TaskCall, state_machine_route
 from chiron.evaluation.measurements.client import FEWEST, Client, RequestError, client_of
 from chiron.evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
-from chiron.scheduler.choices import Choices
-from chiron.scheduler.schedule import schedule
 from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task
@@ -77,30 +75,11 @@ async def echo(request: web.Request) -> web.Response:
     return web.Response(text=f"{request.match_info['name']}({await request.text()})")
 
 
-def test_a_closed_loop_counts_what_is_answered():
-    found = against(yes, lambda client: closed_loop(client, 3, 0.4, 0.4))
-    assert (found.clients, found.errors) == (3, 0)
-    assert found.per_s > 0
-    assert found.p50_ms >= 9
-    assert found.p95_ms >= found.p50_ms
-
-
-def test_a_closed_loop_counts_from_when_every_client_has_begun():
-    found = against(yes, lambda client: closed_loop(client, 3, 0.2, 0.2))
-    assert found.answered - round(found.per_s * 0.2) >= 3
-
-
 def test_a_closed_loop_goes_on_until_there_are_enough_requests_for_a_figure():
     found = against(yes, lambda client: closed_loop(client, 2, 0.1, 60.0))
     assert found.counted == FEWEST
     assert not found.too_few
     assert 0 < found.per_s < 2 / 0.009
-
-
-def test_a_closed_loop_that_ends_before_says_how_many_there_were():
-    found = against(yes, lambda client: closed_loop(client, 2, 0.1, 0.2))
-    assert found.counted <= 2 * 0.2 / 0.009
-    assert found.too_few
 
 
 def test_a_closed_loop_of_failures_has_no_throughput_and_says_why():
@@ -153,19 +132,6 @@ def test_a_wrong_answer_fails():
     assert against(wrong, request) == "wrong answer"
 
 
-def test_a_route_passes_outputs_on():
-    stages = (
-        (TaskCall(Task("A", "first", None)), TaskCall(Task("B", "second", None))),
-        (TaskCall(Task("C", "last", ("A", "B"))),),
-    )
-
-    async def request(client: Client) -> None:
-        expected = asking('last(["first(request)","second(request)"])')
-        await client._replace(requests=expected).request()
-
-    against(echo, request, StagedRoute(stages, "C"))
-
-
 def test_payloads_have_turns_by_their_weights():
     """Each answer is held against what is expected of its own payload."""
 
@@ -213,18 +179,3 @@ def test_a_machine_is_followed_as_invoke_does():
 
     against(sometimes, request, state_machine_route("m", machine, {"One": "first"}))
     assert failed == {"2"}
-
-
-def test_one_to_one_is_called_task_by_task_and_every_other_planner_once(
-    small, profile_of, platform
-):
-    profile = profile_of(small.workflow)
-
-    def route(planner):
-        plan = schedule(small.workflow, profile, platform, 100.0, Choices(planner=planner))
-        return route_of(plan, small.workflow)
-
-    assert [len(stage) for stage in route("one-to-one").stages] == [1, 2, 2, 1]
-    tasks = {call.task.name for stage in route("one-to-one").stages for call in stage}
-    assert tasks == set(small.workflow.by_name)
-    assert [len(stage) for stage in route("sand").stages] == [1]

@@ -66,11 +66,6 @@ def test_what_differs_from_the_commit_is_named_by_its_hash(name: str, committed:
     assert "dirty" in (no_evidence([head, found[0]]) or "")
 
 
-def test_what_is_staged_or_deleted_is_a_difference(committed: Path) -> None:
-    git(committed, "rm", "-q", "other.py")
-    assert "-dirty-" in this_machine().commit
-
-
 def test_results_and_what_git_ignores_leave_a_tree_clean(committed: Path) -> None:
     """Otherwise the first of several results would keep the others from being stored."""
     (committed / ".git" / "info" / "exclude").write_text("out/\n")
@@ -78,11 +73,6 @@ def test_results_and_what_git_ignores_leave_a_tree_clean(committed: Path) -> Non
     for file in (committed / "out" / "x.json", committed / "evaluation" / "results" / "x.json"):
         file.write_text("{}")
     assert "dirty" not in this_machine().commit
-
-
-def test_a_copy_that_is_installed_in_a_checkout_has_no_commit_of_it(code: Path) -> None:
-    assert this_machine().commit == ""
-    assert "no commit" in (no_evidence([""]) or "")
 
 
 def test_if_git_fails_the_tree_is_not_taken_for_clean(
@@ -102,8 +92,3 @@ def test_evidence_needs_a_clean_tree(folder: str, committed: Path) -> None:
     assert refusal.value.code == "no-evidence"
     assert "\n" not in refusal.value.message
     require_evidence(this_machine(), committed / "out")
-
-
-def test_the_load_of_other_programs_is_told() -> None:
-    others = this_machine().others
-    assert others is None or 0 <= others <= 1

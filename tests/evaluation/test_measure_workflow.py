@@ -10,11 +10,10 @@ import pytest
 from chiron.evaluation.bench.machine import target_of, this_machine
 from chiron.evaluation.bench.settings import QUICK, Settings, open_run
 from chiron.evaluation.bench.setup import Place
-from chiron.evaluation.experiments.metrics import LATENCY
 from chiron.evaluation.experiments.recorded import read_run
 from chiron.evaluation.measurements.breakdown import BREAKDOWN
 from chiron.evaluation.measurements.load import CLOSED, OPEN
-from chiron.evaluation.measurements.run import measure_workflow, refused
+from chiron.evaluation.measurements.run import measure_workflow
 from chiron.evaluation.measurements.single import MEMORY, REQUESTS
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
@@ -136,34 +135,12 @@ def test_what_a_killed_run_has_left_is_removed(
 
 
 @pytest.mark.slow
-def test_a_variant_that_is_refused_is_left_out_with_its_reason(measure, launcher, monkeypatch):
-    gateway = launcher.gateway
-    accept = type(gateway).deploy
-
-    def deploy(self, spec):
-        if "wrap" not in spec.service:
-            raise ChironError("gateway-error", "no more than 15 functions", status=400)
-        accept(self, spec)
-
-    monkeypatch.setattr(type(gateway), "deploy", deploy)
-    out = measure((REQUESTS,))
-    assert refused(out / "tiny") == {"one-to-one": "no more than 15 functions"}
-    row = LATENCY.of(read_run(out)).row("tiny", "one-to-one")
-    assert (row.value, row.note) == (None, "no more than 15 functions")
-
-
-@pytest.mark.slow
 def test_answers_that_differ_are_not_measured_unless_they_are_known_to_vary(measure, launcher):
     with pytest.raises(ChironError, match="and not '0' as its function does alone"):
         measure((REQUESTS,), functions=UNSTABLE, answers=["[0, 0]"], planners=ONE)
     assert launcher.gateway.functions() == []
 
     measure((REQUESTS, CLOSED), functions=UNSTABLE, answers=["[0, 0]", "[1, 1]"], planners=ONE)
-
-
-def test_no_round_is_begun_when_the_time_is_up(measure, tmp_path):
-    measure((REQUESTS,), scale=replace(SCALE, requests=1000, requests_s=0.0), planners=ONE)
-    assert len(REQUESTS.journal(tmp_path / "run" / "tiny").rows()) == 1
 
 
 def test_plans_are_made_for_the_slo_that_they_are_held_against(measure):

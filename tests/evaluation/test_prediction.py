@@ -44,43 +44,9 @@ def test_every_random_plan_has_every_task_once(profile_of):
         plan.check_against(workflow)
 
 
-def test_no_wrap_runs_more_processes_than_allowed(profile_of):
-    sizes = [len(wrap.processes) for plan in plans(profile_of, most=2) for wrap in plan.wraps]
-    assert max(sizes) == 2
-
-
 def test_a_seed_gives_its_plans_and_another_gives_others(profile_of):
     assert plans(profile_of) == plans.__wrapped__(profile_of)
     assert plans(profile_of) != plans(profile_of, seed=2)
-
-
-def test_plans_are_distinct_and_some_have_two_wraps(profile_of):
-    drawn = plans(profile_of)
-    shapes = {tuple(wrap.processes for wrap in plan.wraps) for plan in drawn}
-    assert len(shapes) == len(drawn) == 30
-    assert {len(plan.wraps) for plan in drawn} == {1, 2}
-
-
-def test_some_plans_have_more_processes_than_cpus(profile_of):
-    wraps = [wrap for plan in plans(profile_of) for wrap in plan.wraps]
-    most = [len(wrap.processes) for wrap in wraps]
-    cpus = [wrap.cpus for wrap in wraps]
-    assert any(each == 1 < processes for each, processes in zip(cpus, most, strict=True))
-    assert any(each == processes > 1 for each, processes in zip(cpus, most, strict=True))
-
-
-def test_a_workflow_of_few_plans_gives_them_all(profile_of):
-    workflow = parse_workflow({"name": "one", "tasks": {"a": "f"}, "edges": []})
-    drawn = random_plans(workflow, profile_of(workflow), "pool", count=10, most_processes=4, seed=1)
-    assert len(list(drawn)) == 1
-
-
-def test_what_reads_a_stream_is_in_other_processes_and_wraps_too(profile_of):
-    edges = [["a", "b", "stream"]]
-    workflow = parse_workflow({"name": "two", "tasks": {"a": "f", "b": "g"}, "edges": edges})
-    drawn = random_plans(workflow, profile_of(workflow), "pool", count=9, most_processes=4, seed=1)
-    sizes = {tuple(len(wrap.processes) for wrap in plan.wraps) for plan in drawn}
-    assert sizes == {(1,), (2,), (1, 1)}
 
 
 def requested(*latencies_ms, **fields):
@@ -164,24 +130,6 @@ def test_batches_have_what_is_not_measured_yet(profile_of):
         drawn[BATCH], *drawn[BATCH + 2 :]
     ]  # fmt: skip
     assert list(missing_batches(drawn, drawn)) == []
-
-
-@pytest.mark.slow
-def test_plans_are_measured_and_one_of_a_batch_twice(
-    launcher, write_folder, profile_of, platform, tmp_path
-):
-    folder = write_folder(tmp_path / "tiny", TINY, GREET, {})
-    profile = profile_of(folder.workflow)
-    drawn = list(random_plans(folder.workflow, profile, "pool", count=3, most_processes=2, seed=1))
-    (batch,) = missing_batches(drawn, [])
-    place = Place(launcher, platform, lambda line: None)
-    leftovers = Leftovers(tmp_path / "deployed.json")
-    rows = measure_batch(folder, place, batch, leftovers, profile=profile, samples=3)
-    assert [row.plan for row in rows] == drawn
-    assert all(len(row.requests) == 3 and row.probe_ms > 0 for row in rows)
-    assert [len(row.again) for row in rows] == [3, *[0] * (len(rows) - 1)]
-    assert launcher.gateway.functions() == []
-    assert not leftovers.file.exists()
 
 
 @pytest.mark.slow

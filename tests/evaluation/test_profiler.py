@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chiron.evaluation.bench.machine import this_machine
-from chiron.evaluation.profiler import KNOWN, ProfilerReport, checked
+from chiron.evaluation.profiler import KNOWN, checked
 from chiron.workflow.profile import FunctionProfile, Period
 
 
@@ -27,15 +26,3 @@ def test_the_worst_share_and_the_error_of_the_latency_are_told() -> None:
     assert row.worst_points == pytest.approx(10.0)
     assert row.latency_error == pytest.approx(0.01)
     assert (row.profiled_ms, row.untraced_ms) == (10.0, 10.0)
-
-
-def test_the_range_of_repeated_profiles_is_told() -> None:
-    report = ProfilerReport(
-        command="chiron evaluate profiler",
-        machine=this_machine(),
-        seconds=1.0,
-        functions=(),
-        repeated="x",
-        repeated_ms=(10, 10.5, 10.2),
-    )
-    assert report.repeated_range == pytest.approx(0.05)

@@ -13,26 +13,18 @@ import pytest
 from chiron.evaluation.bench.machine import Target, this_machine
 from chiron.evaluation.bench.settings import Run, Settings
 from chiron.evaluation.bench.setup import Setup
-from chiron.evaluation.experiments.metrics import COST, CPU, LATENCY, MEMORY_USE, THROUGHPUT
-from chiron.evaluation.experiments.published import (
-    held_usd,
-    published_error,
-    published_value,
-    used_usd,
-)
+from chiron.evaluation.experiments.metrics import LATENCY, THROUGHPUT
 from chiron.evaluation.experiments.recorded import read_run
-from chiron.evaluation.experiments.results import EXPERIMENTS, breakdown, load, results_of, slo
-from chiron.evaluation.intervals import Interval
+from chiron.evaluation.experiments.results import EXPERIMENTS, load, slo
 from chiron.evaluation.measurements.breakdown import BREAKDOWN, break_down
 from chiron.evaluation.measurements.load import CLOSED, OPEN, ClosedSample, OpenSample
 from chiron.evaluation.measurements.single import MEMORY, REQUESTS, MemorySample, RequestsSample
 from chiron.evaluation.report.glance import averages, cell
 from chiron.evaluation.report.page import write_report
-from chiron.evaluation.report.tables import facts, table_of
+from chiron.evaluation.report.tables import table_of
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.documents import dump, write_atomically
-from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
 from chiron.workflow.timeline import Span, Timeline
 
@@ -144,13 +136,6 @@ def test_a_table_has_percentages_ranges_and_what_its_words_mean(measured):
     assert asked.startswith("pgp fork of finra: planned for 30 ms; measured: 66.7 % of 18 within ")
 
 
-def test_of_two_traces_the_faster_is_the_typical_one(measured):
-    traces = (break_down(20.0, [TRACED]), break_down(90.0, [TRACED]))
-    write_rounds(measured, BREAKDOWN, lambda *_: traces, 1)
-    rows = breakdown(read_run(measured)).rows
-    assert {row.typical.latency_ms for row in rows} == {20.0}
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_what_others_had_meanwhile_stands_beside_the_errors_of_predictions(run_folder):
     write_rounds(run_folder, REQUESTS, requests_sample, others=0.45)
@@ -159,26 +144,6 @@ def test_what_others_had_meanwhile_stands_beside_the_errors_of_predictions(run_f
     assert "45% of the cores" in table_of(result).notes[-1]
     write_report(run_folder)
     assert "45% of the cores" in (run_folder / "report.html").read_text()
-
-
-def test_a_quiet_machine_is_worth_no_word(run_folder):
-    write_rounds(run_folder, REQUESTS, requests_sample, others=0.02)
-    assert "of the cores" not in str(table_of(LATENCY.of(read_run(run_folder))).notes)
-
-
-def test_what_is_not_to_be_relied_on_is_a_fact_of_the_report(run_folder):
-    file = run_folder / "finra" / "setup.json"
-    setup = json.loads(file.read_text())
-    for plan in setup["plans"].values():
-        plan["predicted"]["warnings"] = ["busy while it was calibrated"]
-    file.write_text(json.dumps(setup))
-    folder = read_run(run_folder)
-    assert folder.warnings == ("busy while it was calibrated",)
-    assert ("warning", "busy while it was calibrated") in facts(folder).rows
-
-
-def test_cpu_time_is_by_request(measured):
-    assert CPU.of(read_run(measured)).row("finra", "sand fork").value.value == pytest.approx(40.0)
 
 
 def test_below_100_requests_a_window_there_is_no_figure_but_the_word(run_folder):
@@ -197,23 +162,6 @@ def test_below_100_requests_a_window_there_is_no_figure_but_the_word(run_folder)
     assert table_of(load(folder)).rows[0][-3:] == ("too few",) * 3
 
 
-def test_throughput_is_that_of_the_best_number_of_clients(measured):
-    row = THROUGHPUT.of(read_run(measured)).row("finra", "pgp fork")
-    assert (row.value.value, row.details["clients"]) == (100.0, 8.0)
-
-
-def test_a_request_pays_for_what_it_holds():
-    assert held_usd(1000, 2, 2.0, 0) == pytest.approx(4e-5)
-    assert held_usd(1000, 0, 2.0, 1e9 / 2**20) == pytest.approx(2.5e-6)
-    assert used_usd(1000, 0.5, 2.0, 0) == pytest.approx(1e-5)
-
-
-def test_one_to_one_alone_pays_for_transitions(measured):
-    result = COST.of(read_run(measured))
-    assert result.row("finra", "one-to-one").details["transitions"] == pytest.approx(150)
-    assert "transitions" not in result.row("finra", "pgp fork").details
-
-
 def test_violations_are_counted_against_both_slos(measured):
     rows = {row.variant: row for row in slo(read_run(measured)).rows}
     assert rows["one-to-one"].violations.value == 1.0
@@ -221,15 +169,6 @@ def test_violations_are_counted_against_both_slos(measured):
     assert ours.violations.value == pytest.approx(1 / 3)  # 35 ms of 20, 20 and 35
     assert ours.same_run_slo_ms == 35.0
     assert ours.same_run_violations.value == 0.0
-
-
-def test_usage_that_cannot_be_read_is_said_and_not_guessed(run_folder):
-    write_rounds(run_folder, REQUESTS, lambda *k: RequestsSample(latencies_ms=(k[0],)))
-    write_rounds(run_folder, MEMORY, lambda *_: MemorySample())
-    folder = read_run(run_folder)
-    for metric in (CPU, MEMORY_USE, COST):
-        row = metric.of(folder).row("finra", "pgp fork")
-        assert (row.value, row.note) == (None, "not measured")
 
 
 def test_a_variant_that_the_gateway_refused_is_a_row_that_says_so(run_folder):
@@ -257,31 +196,6 @@ def test_what_wins_and_what_is_even(measured):
     assert (other.ours, other.standing) == ("one-to-one", "even")  # nothing is compared with it
 
 
-def test_a_ratio_within_the_noise_of_one_plan_is_even(measured):
-    result = LATENCY.of(read_run(measured))
-    ratio = result.row("finra", "one-to-one").against["pgp fork"]  # 0.5
-    assert result.verdict("finra", ratio) == "better"
-    loud = result.model_copy(update={"noise": {"finra": Interval(value=2.5, low=2.0, high=3.0)}})
-    assert loud.verdict("finra", ratio) == "even"
-
-
-def test_where_ours_loses_it_is_said_to_what(measured):
-    result = LATENCY.of(read_run(measured))
-    swapped = result.model_copy(update={"better": "higher"})
-    lost = cell(swapped, "finra", ["pgp fork"])
-    assert lost.standing == "loses"
-    assert [loss.baseline for loss in lost.losses] == ["sand fork", "one-to-one"]
-
-
-def test_the_papers_figures_are_found_by_our_names():
-    assert published_value("finra", "pgp fork", "latency") == 90
-    assert published_value("slapp", "faastlane pool", "memory") == 48
-    assert published_value("finra", "faastlane-t", "latency") is None
-    assert published_value("somebody-elses", "pgp fork", "latency") is None
-    assert published_value("finra-50", "one-to-one", "cost") == pytest.approx(327.9, rel=0.01)
-    assert published_error("slapp", "fork", "gnn") == pytest.approx(0.117)
-
-
 def test_the_report_has_everything_in_one_file(measured):
     pytest.importorskip("matplotlib")
     page = write_report(measured).read_text()
@@ -306,41 +220,6 @@ def test_the_report_leaves_out_what_was_not_measured(measurement, run_folder, me
     present = [name for name in EXPERIMENTS if f'id="{name}"' in page]
     assert present == {None: [], REQUESTS: ["latency", "slo", "cpu"], MEMORY: ["memory"],
                        CLOSED: ["throughput"]}[measurement]  # fmt: skip
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_what_other_verbs_have_left_is_shown(measured):
-    (measured / "runtime.csv").write_text("what,ms\n<noop>,1.5\n")
-    (measured / "prediction.csv").write_text(
-        "workflow,mechanism,error\nfinra,fork,0.05\nfinra,fork,-0.02\n"
-    )
-    figures = [{"name": "hop", "median": 0.25, "met": True, "plan": {"wraps": []}}]
-    (measured / "scheduler.json").write_text(json.dumps({"format": 1, "figures": figures}))
-    page = write_report(measured).read_text()
-    assert "&lt;noop&gt;" in page
-    assert "<td>hop</td><td>0.25</td><td>yes</td>" in page
-    assert 'id="prediction"' in page
-
-
-def test_a_folder_without_a_run_is_said_to_have_none(tmp_path):
-    with pytest.raises(ChironError, match=r"run\.json"):
-        write_report(tmp_path)
-
-
-def test_results_without_figures_are_left_out(run_folder):
-    assert results_of(list(EXPERIMENTS), read_run(run_folder)) == []
-
-
-def test_a_baseline_with_just_our_plan_counts_as_even(run_folder):
-    setup = read_run(run_folder).workflows[0].setup
-    same = {**setup.plans, "faastlane fork": setup.plans["pgp fork"]}
-    changed = setup.model_copy(update={"plans": same})
-    write_atomically(run_folder / "finra" / "setup.json", dump(changed))
-    write_rounds(run_folder, REQUESTS, requests_sample)
-    result = LATENCY.of(read_run(run_folder))
-    equal = result.row("finra", "faastlane fork").against["pgp fork"]
-    assert (equal.value, result.verdict("finra", equal)) == (1.0, "even")
-    assert result.row("finra", "pgp fork").against == {}
 
 
 @pytest.mark.usefixtures("undrawn")

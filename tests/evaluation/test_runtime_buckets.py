@@ -15,8 +15,7 @@ from chiron.evaluation.runtime.costs import measure_runtime
 from chiron.evaluation.runtime.deployed import BENCHMARKS
 from chiron.evaluation.runtime.mapreduce import measure_mapreduce
 from chiron.evaluation.runtime.query import query
-from chiron.evaluation.runtime.redundant import measure_redundant
-from chiron.evaluation.runtime.servers import SERVERS, missing, redis
+from chiron.evaluation.runtime.servers import redis
 from chiron.generator.generate import Sources
 from chiron.workflow.folder import WorkflowFolder
 
@@ -76,33 +75,12 @@ def test_what_is_lost_or_counted_twice_or_wrong_is_found(events):
     assert (wrong.lost, wrong.wrong_windows) == (0, 1)
 
 
-def test_a_window_is_late_by_the_seconds_that_its_events_took_to_it_too():
-    ends = {"events": (), "campaigns": {}}
-    assert Window(at=10.01, newest=9.99, **ends).delay_ms == pytest.approx(10)
-    assert Window(at=11.01, newest=9.99, **ends).delay_ms == pytest.approx(1010)
-    assert Window(at=10.01, newest=9.99, **ends).age_ms == pytest.approx(20)
-
-
 def test_a_window_that_ran_twice_is_read_once_and_by_its_first_run(tmp_path):
     said = {"campaigns": {"a": 2}, "events": [[1, 2]], "newest": 9000}
     lines = [said | {"at": 9.5}, said | {"at": 12.0}, said | {"at": 13.0, "events": [[4, 5]]}]
     (tmp_path / "views").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert [each.at for each in windows_in(tmp_path / "views")] == [9.5, 13.0]
     assert windows_in(tmp_path / "none") == []
-
-
-@pytest.mark.slow
-def test_events_that_are_sent_at_a_rate_are_all_counted(launcher):
-    with measuring._deployed(launcher, durable=False) as wrap:
-        first, second = wrap.hold(200.0, 2.0), wrap.hold(400.0, 2.0)
-    assert len(first.sent.numbers) == first.account.events == 400
-    assert second.sent.numbers == range(400, 1200)
-    for held in (first, second):
-        told = held.account
-        assert told.counted == told.acknowledged == views(wrap.events, held.sent.numbers)
-        assert (told.lost, told.twice, told.wrong_windows) == (0, 0, 0)
-        assert held.timed and held.cpu_s > 0
-    assert launcher.gateway.functions() == []
 
 
 @pytest.mark.slow
@@ -143,14 +121,6 @@ def test_what_is_shuffled_is_measured_where_the_answers_are_right(launcher, with
     assert launcher.gateway.functions() == []
 
 
-@pytest.mark.slow
-@pytest.mark.redis
-def test_it_is_measured_by_the_stores_that_are_here_too(launcher):
-    figures = measure_mapreduce(launcher, 1, 17.0, lambda line: None)
-    systems = ["dynamic-group", *(name for name in SERVERS if missing(name) is None)]
-    assert [f.system for f in figures] == systems * 6
-
-
 def test_answers_that_are_not_of_all_parts_are_wrong():
     sort, count = mapreduce._JOBS
     ranges = [
@@ -166,13 +136,6 @@ def test_answers_that_are_not_of_all_parts_are_wrong():
     assert count.check(shares, Counter(a=1, b=2))
     assert not count.check([*shares, shares[0]], Counter(a=1, b=2))
     assert count.counts(["a b", "b", "a b"]) == Counter(a=2, b=3)
-
-
-@pytest.mark.soak
-def test_the_first_two_answers_are_compared_with_all(launcher):
-    figures = {f.name: f.median for f in measure_redundant(launcher, 1, lambda line: None)}
-    assert figures["p99, all three"] > 3 * figures["p99, first two of three"] > 0
-    assert launcher.gateway.functions() == []
 
 
 @pytest.mark.slow

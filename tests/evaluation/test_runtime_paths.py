@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chiron.evaluation.runtime import rounds, servers
-from chiron.evaluation.runtime.costs import measure_runtime
-from chiron.evaluation.runtime.paths import WAYS, paths, sending, shapes
+from chiron.evaluation.runtime import servers
+from chiron.evaluation.runtime.paths import WAYS, paths, shapes
 from chiron.generator.stores import StorePlace
 
 
@@ -31,11 +30,6 @@ def test_a_store_whose_server_is_missing_has_no_figures(without):
     assert servers.missing("MinIO") == "minio is missing: make minio"
 
 
-def test_what_is_larger_than_the_gateway_takes_has_no_figure_there():
-    names = [quantity.name for quantity in paths().quantities if quantity.system == "gateway"]
-    assert names == ["1 kB from wrap to wrap", "1 MB from wrap to wrap"]
-
-
 def test_the_plans_run_every_task_and_go_by_the_path_that_they_are_named_after():
     store = StorePlace("redis://here")
     made = shapes(WAYS, {"Redis": store, "MinIO": store})
@@ -48,19 +42,3 @@ def test_the_plans_run_every_task_and_go_by_the_path_that_they_are_named_after()
         "Redis": "store",
         "MinIO": "store",
     }
-
-
-@pytest.mark.parametrize("size", [1, 3_000_000])
-def test_bytes_are_sent_as_often_as_asked(size):
-    with sending(size) as sent_ms:
-        assert all(sent_ms() > 0 for _ in range(3))
-
-
-@pytest.mark.soak
-def test_every_figure_is_found(launcher, monkeypatch):
-    monkeypatch.setattr(rounds, "_WARM_UP", 0)
-    part = paths()
-    figures = measure_runtime(launcher, 2, lambda line: None, [part])
-    names = [(quantity.name, quantity.system) for quantity in part.quantities]
-    assert [(figure.name, figure.system) for figure in figures] == names
-    assert launcher.gateway.functions() == []

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from itertools import permutations
 
 import pytest
 
-from chiron.evaluation.scheduling.command import Case, artefacts, run_schedule, schedule_large
 from chiron.evaluation.scheduling.exhaustive import (
     PLATFORM,
     compare_small_stages,
     in_stages,
     least_latencies_ms,
     random_profile,
-    states_of,
     workflow_of,
 )
 from chiron.evaluation.scheduling.published import published_ms
 from chiron.predictor.predict import Predictor
 from chiron.scheduler.options import Options
 from chiron.scheduler.schedule import job_of
-from chiron.workflow.documents import dump
-from chiron.workflow.errors import ChironError
 
 #: A place where a fork costs next to nothing.
 CHEAP = PLATFORM.model_copy(update={"process_startup_ms": 0.5, "process_block_ms": 0.5})
-
-
-def test_random_functions_are_distinct_and_the_same_for_a_seed():
-    profile = random_profile(20, ("cpu", "block"), seed=3)
-    assert profile == random_profile(20, ("cpu", "block"), seed=3)
-    assert profile != random_profile(20, ("cpu", "block"), seed=4)
-    assert len({function.periods for function in profile.functions.values()}) == 20
-
-
-def test_stages_hold_every_function_once_and_follow_one_another():
-    profile = random_profile(10, ("cpu",), seed=1)
-    workflow = workflow_of(in_stages(profile, 4))
-    assert [len(stage) for stage in workflow.stages] == [3, 3, 3, 1]
-    assert sorted(workflow.functions) == sorted(profile.functions)
 
 
 def test_no_plan_of_a_small_stage_is_faster_than_the_exhaustive_search():
@@ -78,27 +59,3 @@ def test_the_published_algorithm_puts_waiting_functions_with_computing_ones():
     dealt = (("f0000", "f0002"), ("f0001", "f0003"))
     dealt_ms = Predictor(profile, CHEAP).stage_ms(dealt, 2, "fork")
     assert published_ms(options, 2) < dealt_ms
-
-
-def test_the_whole_command_is_timed_with_its_own_memory():
-    profile = random_profile(3, ("cpu",), seed=1)
-    states = json.dumps(states_of(in_stages(profile, 1)))
-    with artefacts(states, dump(profile), dump(PLATFORM)) as folder:
-        run = run_schedule(folder, 50.0, samples=1)
-    assert 0 < run.search_s < run.cpu_s and run.wall_s > 0
-    assert 10 < run.peak_mib < 2000
-
-
-@pytest.mark.slow
-def test_a_large_workflow_beyond_any_slo_is_timed_too():
-    found = list(schedule_large([Case(6, 2)], seed=1))
-    assert [each.meets_slo for each in found[2::3]] == [False, False]
-    assert all(each.command.wall_s > 0 for each in found)
-
-
-def test_a_command_that_fails_says_why():
-    with (
-        artefacts("{}", "{}", "{}") as folder,
-        pytest.raises(ChironError, match=r"chiron schedule failed: error: "),
-    ):
-        run_schedule(folder, 50.0, samples=1)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import pytest
 
 from chiron.evaluation.prediction.errors import ErrorSummary
-from chiron.evaluation.prediction.published import as_csv, compare_with_testbed
+from chiron.evaluation.prediction.published import compare_with_testbed
 from chiron.evaluation.testbed import read_platform, read_profile
 from chiron.workflow.errors import ChironError
 
@@ -67,13 +65,6 @@ def test_every_row_is_predicted_beside_what_was_published(testbed):
     assert row.predicted_ms == pytest.approx(11.0)
     assert two.predicted == ErrorSummary(mean_absolute=0.1, bias=0.1, p95_absolute=0.1)
     assert two.published == ErrorSummary(mean_absolute=0.2, bias=0.2, p95_absolute=0.2)
-
-
-def test_the_rows_are_kept_as_csv(testbed):
-    comparison = compare_with_testbed(testbed(ROW, ROW), read_platform())
-    lines = list(csv.DictReader(io.StringIO(as_csv(comparison))))
-    assert [json.loads(line["stages"]) for line in lines] == [ROW["stages"]] * 2
-    assert [float(line["error"]) for line in lines] == pytest.approx([0.1] * 2)
 
 
 def test_a_summary_has_the_mean_the_bias_and_the_95th_percentile():

@@ -7,6 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -118,15 +119,13 @@ def gateway(store: ImageStore) -> Iterator[EmbeddedGateway]:
 Deploy = Callable[..., Deployed]
 
 
-@pytest.fixture
-def deploy(gateway: EmbeddedGateway, make_image: MakeImage, request: Any) -> Iterator[Deploy]:
-    """Deploy a handler's text under a name of its own; removed after the test."""
+@contextmanager
+def _deploying(gateway: EmbeddedGateway, make_image: MakeImage, stem: str) -> Iterator[Deploy]:
     numbers = count()
-    stem = request.node.originalname.replace("_", "-").lower()[:40].strip("-")
     made: list[str] = []
 
     def deploy_one(code: str = ECHO, requirements: str = "", **fields: Any) -> Deployed:
-        name = f"{stem}-{next(numbers)}"
+        name = f"{stem.replace('_', '-').lower()[:40].strip('-')}-{next(numbers)}"
         make_image(name, code, requirements)
         body = {"service": name, "image": name, **fields}
         answer = requests.post(f"{gateway.url}/system/functions", json=body, timeout=_TIMEOUT_S)
@@ -138,6 +137,28 @@ def deploy(gateway: EmbeddedGateway, make_image: MakeImage, request: Any) -> Ite
     for name in made:
         body = {"functionName": name}
         requests.delete(f"{gateway.url}/system/functions", json=body, timeout=_TIMEOUT_S)
+
+
+@pytest.fixture
+def deploy(gateway: EmbeddedGateway, make_image: MakeImage, request: Any) -> Iterator[Deploy]:
+    """Deploy a handler's text under a name of its own; removed after the test."""
+    with _deploying(gateway, make_image, request.node.originalname) as deploy_one:
+        yield deploy_one
+
+
+@pytest.fixture(scope="module")
+def deploy_for_all(
+    gateway: EmbeddedGateway, make_image: MakeImage, request: Any
+) -> Iterator[Deploy]:
+    """The same for all tests of a module."""
+    with _deploying(gateway, make_image, request.node.name.removesuffix(".py")) as deploy_one:
+        yield deploy_one
+
+
+@pytest.fixture(scope="module")
+def echo(deploy_for_all: Deploy) -> Deployed:
+    """A function that answers what it is sent."""
+    return deploy_for_all()
 
 
 @pytest.fixture

@@ -33,16 +33,6 @@ def test_a_call_is_202_with_an_id_and_its_answer_goes_to_the_callback(deploy, ca
     assert float(headers["X-Duration-Seconds"]) >= 0.3
 
 
-def test_a_call_without_callback_runs_too(deploy, wait_until):
-    function = deploy("""
-        def handle(request):
-            print("ran with", request.body.decode())
-            return ""
-    """)
-    assert call(function, {}, "this").status_code == 202
-    wait_until(lambda: "ran with this" in function.logs())
-
-
 def test_a_call_that_fails_is_reported_to_the_callback(deploy, callback):
     function = deploy("raise RuntimeError\nhandle = None")
     assert call(function, {"X-Callback-Url": callback.url}).status_code == 202

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -151,19 +149,6 @@ def test_without_credentials_the_gateway_is_for_this_machine_alone(host):
     with pytest.raises(GatewayError, match=r"CHIRON_GATEWAY_USER") as refusal:
         listen(host, 0, None)
     assert refusal.value.code == "no-credentials"
-
-
-def test_the_command_refuses_to_listen_for_others_without_credentials(store):
-    command = [sys.executable, "-m", "chiron.gateway", "--host", "0.0.0.0", "--port", "0"]  # noqa: S104
-    done = subprocess.run(
-        [*command, "--images", store.root],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "0.0.0.0" in done.stderr  # noqa: S104
 
 
 @each_row("host", ["127.0.0.1", "127.0.0.2", "localhost"])

@@ -109,11 +109,10 @@ def environment_has(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("end", [remove, lambda function: function.scale(0)])
-def test_a_process_whose_pid_is_never_old_ends_with_its_function(end, deploy, alive, wait_until):
+def test_a_process_whose_pid_is_never_old_ends_with_its_function(deploy, alive, wait_until):
     function = deploy(HOPPER)
     pid = int(function.post().text)
-    end(function)
+    remove(function)
     wait_until(lambda: not alive(pid))
     # One look may miss it.
     wait_until(lambda: not any(environment_has(function.name) for _ in range(20)))

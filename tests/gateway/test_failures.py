@@ -7,7 +7,6 @@ import json
 import re
 import signal
 import socket
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,27 +64,6 @@ def test_a_function_that_crashes_fails_that_request_and_serves_the_next(deploy, 
     wait_until(lambda: "exited with status 3" in function.logs())
 
 
-def test_a_function_above_its_memory_limit_is_killed_with_its_children(deploy, wait_until, alive):
-    function = deploy(
-        """
-        import os, subprocess, sys
-
-        HOG = "import time; hog = bytearray(200 << 20); time.sleep(600)"
-
-        def handle(request):
-            if request.path == "/hog":
-                return str(subprocess.Popen([sys.executable, "-c", HOG]).pid)
-            return str(os.getpid())
-        """,
-        limits={"memory": "100Mi"},
-    )
-    pid = function.post().text
-    hog = int(function.post(path="/hog").text)
-    wait_until(lambda: "above its memory limit" in function.logs())
-    wait_until(lambda: not alive(hog))
-    assert function.post().text != pid
-
-
 def test_a_call_that_takes_a_function_above_its_memory_limit_is_told_so(deploy):
     function = deploy(
         """
@@ -122,20 +100,7 @@ def test_a_process_that_the_kernel_kills_for_memory_is_told_from_others(monkeypa
     assert "the kernel has killed for want of memory" in killed
 
 
-def test_a_function_within_its_memory_limit_is_left_alone(deploy):
-    function = deploy(CRASHER, limits={"memory": "100Mi"})
-    pid = function.post().text
-    time.sleep(1)
-    assert function.post().text == pid
-
-
-def test_a_function_is_told_its_memory_limit(deploy):
-    code = "import os\ndef handle(request):\n    return os.environ.get('MEMORY_LIMIT_BYTES', '')\n"
-    assert deploy(code, limits={"memory": "100Mi"}).post().text == str(100 << 20)
-
-
-@pytest.mark.parametrize("variable", ["exec_timeout", "write_timeout"])
-def test_a_call_that_takes_longer_than_its_timeout_is_504(deploy, variable):
+def test_a_call_that_takes_longer_than_its_timeout_is_504(deploy):
     function = deploy(
         """
         import time
@@ -145,10 +110,11 @@ def test_a_call_that_takes_longer_than_its_timeout_is_504(deploy, variable):
                 time.sleep(600)
             return "done"
         """,
-        envVars={variable: "3s"},
+        envVars={"write_timeout": "3s"},
     )
     assert function.post().status_code == 200
-    assert function.post(path="/slow").status_code == 504
+    late = function.post(path="/slow")
+    assert (late.status_code, "no answer within 3 s" in late.text) == (504, True)
     assert function.post().status_code == 200
 
 

@@ -15,18 +15,6 @@ PID = """
 """
 
 
-def test_a_call_during_the_start_waits_until_the_function_is_ready(deploy):
-    function = deploy("""
-        import time
-        time.sleep(0.5)
-
-        def handle(request):
-            return "late"
-    """)
-    answer = function.post()
-    assert (answer.status_code, answer.text) == (200, "late")
-
-
 def test_replicas_take_requests_in_turn(deploy, wait_until):
     function = deploy(PID)
     function.scale(3)
@@ -44,11 +32,6 @@ def test_a_function_scaled_to_zero_has_no_process_until_it_is_called(deploy, wai
     assert "replicas" not in function.describe()
     assert "availableReplicas" not in function.describe()
     assert function.post().status_code == 200
-
-
-def test_the_label_for_the_least_scale_sets_the_number_of_replicas(deploy, wait_until):
-    function = deploy(labels={"com.openfaas.scale.min": "2"})
-    wait_until(lambda: function.describe().get("availableReplicas") == 2)
 
 
 def test_a_removed_function_is_unknown_at_once_and_its_processes_end(deploy, wait_until, alive):
@@ -98,24 +81,30 @@ def test_a_name_can_be_deployed_again_right_after_its_removal(deploy):
     assert function.post().text not in ("", first)
 
 
-def test_the_environment_is_the_deployment_s_and_nothing_of_the_gateway_s(deploy):
+def test_environment_and_signal_handlers_are_nothing_of_the_gateway_s(deploy):
     function = deploy(
         """
-        import json, os
+        import json, os, signal
 
         def handle(request):
-            return json.dumps(dict(os.environ, cwd=os.getcwd()))
+            usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            handlers = [usual, signal.getsignal(signal.SIGHUP) == signal.SIG_DFL]
+            return json.dumps(dict(os.environ, cwd=os.getcwd(), handlers=handlers))
         """,
         envVars={"colour": "red"},
+        limits={"memory": "100Mi"},
+        labels={"com.openfaas.scale.min": "2"},
     )
     seen = function.post().json()
     expected = {
         "PATH", "HOME", "TMPDIR", "LANG", "PYTHONUNBUFFERED", "OPENFAAS_NAME",
         "OPENFAAS_NAMESPACE", "gateway_url", "secrets_dir", "LISTEN_FD", "colour",
-        "handler_style", "cwd",
+        "handler_style", "cwd", "MEMORY_LIMIT_BYTES", "handlers",
     }  # fmt: skip
     assert set(seen) - {"LC_CTYPE"} == expected
-    assert seen["colour"] == "red"
+    assert (seen["colour"], seen["MEMORY_LIMIT_BYTES"]) == ("red", str(100 << 20))
+    assert seen["handlers"] == [True, True]
+    assert function.describe()["replicas"] == 2
     assert seen["OPENFAAS_NAME"] == function.name
     assert seen["gateway_url"] == function.gateway
     assert seen["HOME"] != os.environ.get("HOME")
@@ -130,14 +119,3 @@ def test_a_function_with_a_cpu_limit_runs_on_that_many_cores(deploy):
     """
     assert deploy(code, limits={"cpu": "500m"}).post().text == "1"
     assert deploy(code).post().text == str(len(os.sched_getaffinity(0)))
-
-
-def test_a_function_starts_with_the_usual_signal_handlers(deploy):
-    function = deploy("""
-        import signal
-
-        def handle(request):
-            usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-            return f"{usual} {signal.getsignal(signal.SIGHUP) == signal.SIG_DFL}"
-    """)
-    assert function.post().text == "True True"

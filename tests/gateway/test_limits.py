@@ -124,15 +124,6 @@ def test_a_body_that_is_too_large_is_413(deploy, gateway):
     assert function.post("small").text == "small"
 
 
-@pytest.mark.soak
-def test_a_body_in_pieces_that_gets_too_large_is_413(deploy):
-    function = deploy(BIG)
-    pieces = (b"x" * (1 << 20) for _ in range((LARGEST_BYTES >> 20) + 1))
-    with contextlib.suppress(requests.ConnectionError):  # it may still be sending
-        assert function.post(pieces).status_code == 413
-    assert function.post("small").text == "small"
-
-
 def test_a_body_in_pieces_is_broken_off_at_the_limit(monkeypatch):
     monkeypatch.setattr("chiron.gateway.exchange.LARGEST_BYTES", 8)
 
@@ -198,13 +189,12 @@ def test_a_large_body_that_comes_slowly_but_in_time_passes_however_slowly_it_is_
     assert function.post(slowly()).text == str(1 << 21)
 
 
-@pytest.mark.parametrize("framing", LARGE)
-def test_callers_that_stall_in_large_bodies_leave_room_for_others(deploy, framing):
+def test_callers_that_stall_in_large_bodies_leave_room_for_others(deploy):
     function = deploy(envVars={"read_timeout": "100s", "exec_timeout": "100s"})
     function.post()
     with ExitStack() as stalled:
         for _ in range(120):
-            stalled.enter_context(stall(function, framing))
+            stalled.enter_context(stall(function, "chunked"))
         assert function.post("small").text == "small"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import requests
 
 TIMEOUT_S = 60
@@ -23,28 +21,6 @@ def put(function, **fields) -> int:
     body = {"service": function.name, "image": function.name, **fields}
     url = f"{function.gateway}/system/functions"
     return requests.put(url, json=body, timeout=TIMEOUT_S).status_code
-
-
-def test_a_redeployment_under_requests_loses_none(deploy, make_image, wait_until, in_background):
-    function = deploy(version("old"))
-    function.post()
-    done = threading.Event()
-    answers: list[tuple[int, str]] = []
-
-    def call_until_done() -> None:
-        while not done.is_set():
-            answer = function.post()
-            answers.append((answer.status_code, answer.text))
-
-    callers = [in_background(call_until_done) for _ in range(4)]
-    make_image(function.name, version("new"))
-    assert put(function) == 202
-    wait_until(lambda: (200, "new") in answers)
-    wait_until(lambda: answers[-20:] == [(200, "new")] * 20)
-    done.set()
-    for caller in callers:
-        caller.result(TIMEOUT_S)
-    assert set(answers) == {(200, "old"), (200, "new")}
 
 
 def test_a_new_version_that_fails_leaves_the_old_one_serving(deploy, make_image, wait_until):

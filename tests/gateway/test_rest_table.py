@@ -27,12 +27,6 @@ def system(gateway):
     return send
 
 
-@pytest.fixture
-def function(deploy):
-    """A function that answers what it is sent."""
-    return deploy()
-
-
 def test_an_empty_list_is_an_empty_array_and_never_null(system):
     answer = system("GET", "functions?namespace=elsewhere")
     assert (answer.status_code, answer.text) == (200, "[]")
@@ -44,11 +38,10 @@ def test_put_of_an_unknown_function_is_404_so_that_the_client_posts(system, make
     assert (answer.status_code, answer.text) == (404, "service nobody not found\n")
 
 
-def test_post_of_an_existing_function_is_400(system, deploy):
-    function = deploy()
-    answer = system("POST", "functions", {"service": function.name, "image": function.name})
+def test_post_of_an_existing_function_is_400(system, echo):
+    answer = system("POST", "functions", {"service": echo.name, "image": echo.name})
     assert answer.status_code == 400
-    assert f"service {function.name} already exists" in answer.text
+    assert f"service {echo.name} already exists" in answer.text
     assert answer.headers["Content-Type"].startswith("text/plain")
 
 
@@ -75,8 +68,8 @@ def test_post_of_an_existing_function_is_400(system, deploy):
         ({"limits": {"memory": "\u0663Gi"}}, "memory"),
     ],
 )
-def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, function, change, named):
-    body = {"service": "bad", "image": function.name, **change}
+def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, echo, change, named):
+    body = {"service": "bad", "image": echo.name, **change}
     answer = system("POST", "functions", body)
     assert answer.status_code == 400
     assert named in answer.text
@@ -101,9 +94,9 @@ def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, function, chang
     ids=range(10),
 )
 def test_a_body_that_is_no_json_object_of_a_size_and_depth_that_can_be_read_is_400(
-    system, function, body
+    system, echo, body
 ):
-    scale = f"scale-function/{function.name}"
+    scale = f"scale-function/{echo.name}"
     for method in ("POST", "PUT", "DELETE"):
         for path in ("functions", "secrets"):
             assert system(method, path, body).status_code == 400
@@ -135,9 +128,9 @@ def test_json_is_utf_8_whatever_is_said_of_it(gateway, charset):
         "logs?name=NAME&since=%00&follow=%ff&instance=%ff",
     ],
 )
-def test_no_address_is_a_fault_of_the_gateway(system, function, path):
-    function.post()
-    assert system("GET", path.replace("NAME", function.name)).status_code < 500
+def test_no_address_is_a_fault_of_the_gateway(system, echo, path):
+    echo.post()
+    assert system("GET", path.replace("NAME", echo.name)).status_code < 500
 
 
 def test_a_deployment_may_say_null_for_what_it_leaves_out(deploy):
@@ -162,13 +155,8 @@ def test_describe_says_what_was_deployed(deploy, wait_until):
     assert "service" not in status
 
 
-def test_describe_takes_the_name_with_its_namespace_too(system, deploy):
-    function = deploy()
-    assert system("GET", f"function/{function.name}.openfaas-fn").status_code == 200
-
-
-def test_list_has_every_function_once(system, deploy):
-    names = {deploy().name, deploy().name}
+def test_list_has_every_function_once(system, echo, deploy):
+    names = {echo.name, deploy().name}
     listed = [entry["name"] for entry in system("GET", "functions?namespace=openfaas-fn").json()]
     assert names <= set(listed)
     assert len(listed) == len(set(listed))
@@ -190,8 +178,8 @@ def test_what_does_not_exist_is_404(system, method, path, body):
 
 
 @each_row("replicas", [-1, 1000, "two", None, True, 1.0, 10**4000])
-def test_a_bad_number_of_replicas_is_400(system, function, replicas):
-    answer = system("POST", f"scale-function/{function.name}", {"replicas": replicas})
+def test_a_bad_number_of_replicas_is_400(system, echo, replicas):
+    answer = system("POST", f"scale-function/{echo.name}", {"replicas": replicas})
     assert answer.status_code == 400
 
 
@@ -223,11 +211,3 @@ def test_info_lets_a_client_know_the_embedded_gateway(system):
     assert set(info["provider"]["version"]) == {"sha", "release"}
     assert set(info["version"]) == {"commit_message", "sha", "release"}
     assert info["arch"]
-
-
-def test_there_is_one_namespace(system):
-    assert system("GET", "namespaces").json() == ["openfaas-fn"]
-
-
-def test_healthz_answers_200(gateway):
-    assert requests.get(f"{gateway.url}/healthz", timeout=TIMEOUT_S).status_code == 200

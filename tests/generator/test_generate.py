@@ -57,7 +57,9 @@ def test_the_template_is_where_faas_cli_looks_for_it(generated):
 
 
 @pytest.mark.usefixtures("whole_template")
-def test_a_linked_template_makes_the_same_images(small, plan_of, tmp_path):
+def test_a_linked_template_makes_the_same_images_and_another_one_others(
+    small, plan_of, tmp_path, monkeypatch
+):
     plan, sources = plan_of(small.workflow), Sources.read(small)
     images = []
     for linked in (False, True):
@@ -65,6 +67,11 @@ def test_a_linked_template_makes_the_same_images(small, plan_of, tmp_path):
         assert (file.parent / "template" / "python3-wrap").is_symlink() is linked
         images.append([each.image for each in read_stack(file, {}).functions.values()])
     assert images[0] == images[1]
+    other = tmp_path / "templates" / "python3-wrap"
+    other.mkdir(parents=True)
+    monkeypatch.setattr("chiron.generator.generate.TEMPLATES", other.parent)
+    file = generate(plan, sources, tmp_path / "other" / "build")
+    assert images[0] != [each.image for each in read_stack(file, {}).functions.values()]
 
 
 def test_the_stack_says_all_that_faas_cli_needs(generated):
@@ -211,20 +218,17 @@ def test_the_entry_knows_how_large_the_requests_were_that_it_was_sized_for(
     assert [size for size in sizes if size] == [str(len(small.payloads()[0].content))] * told
 
 
-@pytest.mark.parametrize(("planner", "told"), [("sand", 1), ("one-to-one", 0)])
+@pytest.mark.parametrize(
+    ("planner", "slo_ms", "told"),
+    [("sand", 250.5, ["250.5"]), ("one-to-one", 250.5, []), ("sand", None, [])],
+)
 def test_the_entry_knows_the_slo_that_its_metrics_are_laid_beside(
-    planner, told, small, plan_of, tmp_path
+    planner, slo_ms, told, small, plan_of, tmp_path
 ):
-    plan = plan_of(small.workflow, planner).model_copy(update={"slo_ms": 250.5})
+    plan = plan_of(small.workflow, planner).model_copy(update={"slo_ms": slo_ms})
     functions = read_stack(generate(plan, Sources.read(small), tmp_path / "b"), {}).functions
     slos = [f.environment.get("WRAP_SLO_MS") for f in functions.values()]
-    assert [slo for slo in slos if slo] == ["250.5"] * told
-
-
-def test_without_an_slo_no_wrap_knows_one(small, plan_of, tmp_path):
-    plan = plan_of(small.workflow, "sand").model_copy(update={"slo_ms": None})
-    functions = read_stack(generate(plan, Sources.read(small), tmp_path / "b"), {}).functions
-    assert not any("WRAP_SLO_MS" in function.environment for function in functions.values())
+    assert [slo for slo in slos if slo] == told
 
 
 def test_prometheus_reads_the_metrics_of_wraps_alone(write_folder, plan_of, tmp_path):

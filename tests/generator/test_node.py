@@ -67,10 +67,7 @@ def test_the_reference_run_has_them_answer(write):
 
 
 @needs_node
-@pytest.mark.parametrize(
-    ("request_", "given"),
-    [(b"5", "string"), (b"", "string"), (b"[5]", "object"), (b"\xff", "object"), (b"{", "string")],
-)
+@pytest.mark.parametrize(("request_", "given"), [(b"{", "string"), (b"\xff", "object")])
 def test_the_reference_run_gives_them_what_a_wrap_does(write, request_, given):
     telling = write("module.exports = async event => typeof event.body\n", {"tasks": {"t": "more"}})
     assert Sources.read(telling).reference(request_, "http://127.0.0.1:1").output == given

@@ -31,12 +31,6 @@ def test_an_unknown_distribution_gets_a_sentence_and_no_command():
     assert "strace" in install_line("strace", {}, root=False)
 
 
-def test_the_table_is_not_changed_by_asking():
-    first = install_commands("strace", {"ID": "debian"})
-    first[-1].append("more")
-    assert install_commands("strace", {"ID": "debian"})[-1][-1] == "strace"
-
-
 def test_a_machine_without_os_release_is_unknown(monkeypatch):
     def missing() -> dict[str, str]:
         raise OSError("no os-release")

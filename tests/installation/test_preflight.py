@@ -10,10 +10,8 @@ import pytest
 from chiron.installation.packages import Finding
 from chiron.installation.preflight import (
     check_cgroup,
-    check_cores,
     check_dashboard,
     check_docker,
-    check_faas_cli,
     check_gateway,
     preflight,
 )
@@ -71,11 +69,6 @@ def test_no_gateway_leads_to_the_embedded_one():
     assert "chiron serve" in finding.fix
 
 
-def test_one_core_is_too_few():
-    assert not check_cores(1).ok
-    assert check_cores(2).ok
-
-
 def test_control_groups_are_told_apart(tmp_path):
     assert not check_cgroup(tmp_path).ok
     (tmp_path / "memory").mkdir()
@@ -84,23 +77,12 @@ def test_control_groups_are_told_apart(tmp_path):
     assert check_cgroup(tmp_path).detail == "version 2"
 
 
-def test_faas_cli_is_looked_for_on_the_path(tmp_path):
-    assert not check_faas_cli(str(tmp_path)).ok
-    (tmp_path / "faas-cli").touch(mode=0o755)
-    assert check_faas_cli(str(tmp_path)).ok
-
-
 def test_an_engine_that_is_not_there_is_no_exception(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     finding = check_docker()
     assert not finding.ok
     assert finding.fix
     assert "\n" not in finding.detail
-
-
-def test_without_docker_py_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "docker", None)
-    assert "chiron-openfaas[docker]" in check_docker().fix
 
 
 def test_without_dash_the_extra_is_named(monkeypatch):

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "chiron"  # it links to the folders of the product
 WRAP = ROOT / "templates" / "python3-wrap" / "wrap"
@@ -47,19 +45,3 @@ def test_nothing_that_is_shipped_is_above_a_bound():
     assert sum(lines == LINES for lines in bounds.values()) > 250
     found = {each: list(too_large(each.read_text(), most)) for each, most in bounds.items()}
     assert {str(each.relative_to(ROOT)): what for each, what in found.items() if what} == {}
-
-
-@pytest.mark.parametrize(
-    "text, found",
-    [
-        ("x = 1\n" * 400, []),
-        ("x = 1\n" * 401, ["401 lines"]),
-        ("def f():\n" + "    x = 1\n" * 59, []),
-        ("def f():\n" + "    x = 1\n" * 60, ["f: 61 lines"]),
-        ("async def f():\n" + "    x = 1\n" * 60, ["f: 61 lines"]),
-        ("class C:\n" + "    def f(self): ...\n" * 25, []),
-        ("class C:\n" + "    async def f(self): ...\n" * 26, ["C: 26 methods"]),
-    ],
-)
-def test_what_is_above_a_bound_is_found(text, found):
-    assert list(too_large(text, LINES)) == found

@@ -18,11 +18,6 @@ def test_without_strace_the_fix_is_the_distributions_line(tmp_path):
     assert "apt-get install -y strace" in finding.fix
 
 
-def test_an_empty_path_has_no_strace():
-    assert not check_strace("", {"ID": "alpine"}).ok
-    assert not check_tracing("").ok
-
-
 def fake_strace(folder: Path, script: str) -> str:
     path = folder / "strace"
     path.write_text(f"#!/bin/sh\n{script}\n")

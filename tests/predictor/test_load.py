@@ -67,7 +67,8 @@ def erlang_wait(servers: int, offered: float) -> float:
     return waiting / (sum(offered**n / math.factorial(n) for n in range(servers)) + waiting)
 
 
-@pytest.mark.parametrize("servers", [1, 2, 4])
+@pytest.mark.each_once
+@pytest.mark.parametrize("servers", [1, 4])
 @pytest.mark.parametrize("busy", [0.3, 0.7])
 def test_one_task_of_exponential_length_waits_as_erlang_has_it(servers, busy, platform, profile):
     """M/M/c: as many requests at once as cores, the others wait in one queue.
@@ -107,6 +108,7 @@ def test_two_processes_of_one_core_saturate_it(platform, profile):
     assert made.per_s == pytest.approx(1000 / cpu_ms, rel=0.01)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("cpus", [1, 2])
@@ -195,7 +197,7 @@ def test_requests_that_meet_no_others_take_what_is_predicted_for_one(number, pro
         assert seen.loaded_ms[0] == pytest.approx(predicted.latency_ms, abs=1e-3)
 
 
-@each_row("number", RANDOM[::4])
+@each_row("number", RANDOM[::8])
 def test_load_only_makes_slower_and_replicas_only_faster(number, profile, platform):
     """Of replicas with cores of their own; of means, up to a little noise."""
     planned, flow, functions, place = random_case(number, profile, platform)

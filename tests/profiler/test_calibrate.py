@@ -201,22 +201,6 @@ def test_noise_makes_no_constant_negative(platform_of: Platform) -> None:
     assert (found.rpc_ms, found.process_startup_ms, found.main_wait_ms) == (0, 0, 0)
 
 
-def test_every_no_op_plan_is_sound() -> None:
-    for each in [
-        *shapes(),
-        *numerous(),
-        chains(),
-        crowd(),
-        shape("mixed", [[2, 2], [1, 3]], "pool"),
-    ]:
-        each.plan.check_against(each.workflow)
-
-
-def test_those_beside_and_after_each_other_are_different_functions() -> None:
-    function = chains().workflow.function_of
-    assert [function(f"t{n}") for n in range(8)] == [*FUNCTIONS, *FUNCTIONS, *FUNCTIONS[::-1] * 2]
-
-
 def test_the_no_op_answers_its_request_or_the_interpreters_constants() -> None:
     for work, least_ms in ((NOTHING, 0.0), (PAUSE, PAUSE_MS), (WORK, PAUSE_MS), (HASH, 1.0)):
         request = work.request.decode()
@@ -291,18 +275,6 @@ def test_what_waits_for_nothing_is_repeated_where_others_have_left_a_quiet_machi
     said = list[str]()
     found = best_of(lambda: attempts.pop(0), said.append, BRIEF.quiet_s)
     assert found.prediction_error == kept
-
-
-@pytest.mark.usefixtures("quiet_now")
-def test_of_two_as_doubtful_calibrations_that_with_the_smaller_error_is_kept(
-    platform_of: Platform,
-) -> None:
-    errors = [0.5, 0.4]
-    attempts = [
-        platform_of.model_copy(update={"warnings": ("busy",), "prediction_error": error})
-        for error in errors
-    ]
-    assert best_of(lambda: attempts.pop(0), lambda _: None).prediction_error == 0.4
 
 
 def _fails() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.profiler.profile import IncompleteProfileError, profile
-from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 
 MakeFolder = Callable[..., WorkflowFolder]
@@ -31,10 +30,6 @@ FAULTS = {
     "raises": (
         "def handle(req):\n    raise ValueError('out of cheese')\n",
         r"out of cheese \(handler\.py:10\); its input was \{\"answer\": 4\.20\}",
-    ),
-    "raises-deployed": (
-        "def handle(req):\n    if WRAPPED:\n        raise ValueError('cold')\n    return req\n",
-        "cold",
     ),
     "never-returns": ("def handle(req):\n    time.sleep(1000)\n", "did not answer in time"),
     "exits": ("def handle(req):\n    sys.exit(3)\n", r"sys.exit\(3\)"),
@@ -89,18 +84,6 @@ def test_a_function_may_print_2_mb(strace: str, write_folder: MakeFolder, tmp_pa
     assert loud.latency_ms > 0
 
 
-def test_a_missing_module_is_said_with_the_wraps_name(
-    write_folder: MakeFolder, tmp_path: Path, strace: str
-) -> None:
-    folder = write_folder(
-        tmp_path,
-        {"tasks": {"a": "needy"}, "edges": []},
-        functions={"needy": "import no_such_module\n\n\n" + SOUND},
-    )
-    with pytest.raises(ChironError, match=r"needy.*no_such_module"):
-        profile(folder, LocalLauncher(str), samples=4)
-
-
 NAP = """
 import os, time, urllib.request
 os.environ["REGION"] = "x"
@@ -137,33 +120,28 @@ def test_without_strace_the_local_launcher_profiles_by_the_probe_alone(
     assert "62% of the cores" in busy and f"warning: {busy}" in said
 
 
-def test_what_a_command_computes_and_takes_is_its_functions(write_folder, tmp_path):
-    """Its process's memory and its CPU time, none of which holds the GIL."""
+def test_what_a_command_computes_and_takes_is_its_functions_and_what_a_wrap_keeps_the_runs(
+    write_folder, tmp_path
+):
+    """A command's memory and CPU time, none of which holds the GIL, are of its process."""
     script = "x = b'x' * (100 << 20)\nfor _ in range(500_000): pass\n"
     command = {"lang": "command", "fprocess": f"{sys.executable} -S large.py"}
+    keeps = "def handle(req):\n    return str(len((req + 'x') * (20 << 20)))\n"
+    functions = {"large": "import multiprocessing", "keeps": keeps, "sound": SOUND}
     folder = write_folder(
         tmp_path / "flow",
-        {"tasks": {"a": "large"}, "edges": []},
-        {"large": "import multiprocessing"},
+        {"tasks": {name[0]: name for name in functions}, "edges": []},
+        functions,
         {"large": {"large.py": script}},
         {"large": command},
     )
-    found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True).functions["large"]
-    assert 100 < found.memory_mib < 130
-    # Beside others it waits for a core for most of its time, which is neither.
-    assert found.time_ms("native") > 2 * found.time_ms("cpu")
-    assert found.unshareable == ()
-
-
-def test_memory_that_a_wrap_keeps_from_run_to_run_is_the_runs_and_not_the_imports(
-    write_folder, tmp_path
-):
-    keeps = "def handle(req):\n    return str(len((req + 'x') * (20 << 20)))\n"
-    functions = {"keeps": keeps, "sound": "def handle(req):\n    return req\n"}
-    workflow = {"tasks": {"a": "keeps", "b": "sound"}, "edges": []}
-    folder = write_folder(tmp_path / "flow", workflow, functions)
     (folder.path / "payload.json").write_text("")
     found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True).functions
-    assert 18 < found["keeps"].memory_mib < 30
-    assert found["sound"].memory_mib < 3
-    assert abs(found["keeps"].idle_mib - found["sound"].idle_mib) < 8
+    large, keeping, sound = (found[name] for name in functions)
+    assert 100 < large.memory_mib < 130
+    # Beside others it waits for a core for most of its time, which is neither.
+    assert large.time_ms("native") > 2 * large.time_ms("cpu")
+    assert large.unshareable == ()
+    assert 18 < keeping.memory_mib < 30
+    assert sound.memory_mib < 3
+    assert abs(keeping.idle_mib - sound.idle_mib) < 8

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 import psutil
 import pytest
@@ -76,16 +74,6 @@ def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
     assert "profiled pi" in said
     assert launcher.gateway.functions() == []
     assert tracers() == []
-
-
-@pytest.mark.strace
-def test_functions_are_profiled_with_the_input_they_get_in_the_workflow(
-    launcher: Launcher, strace: str, small: WorkflowFolder
-) -> None:
-    functions = profile(small, launcher, samples=4).functions
-    first = len('{ "split" :{"answer": 4.20}  }')
-    assert functions["split"].output_bytes == first
-    assert functions["mirror"].output_bytes == len(f"~~ {first} é ~~".encode())
 
 
 @pytest.mark.strace
@@ -195,31 +183,3 @@ def test_functions_run_with_their_requirements_and_files_and_may_answer_what_var
     assert answer is not None and found.answer_to(b"another") is None
     assert answer.varies == ("$[*].at", "$[*].id")
     assert [item["word"] for item in json.loads(answer.output)] == ["oxen", "oxen"]
-
-
-class _NoLauncher:
-    """Fails where something is deployed."""
-
-    def launch(self, *_: object) -> AbstractContextManager[NoReturn]:
-        raise AssertionError("deployed")
-
-
-def test_missing_strace_is_said_before_anything_is_deployed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ChironError, match="install") as caught:
-        profile(WorkflowFolder.open(SLAPP), _NoLauncher())
-    assert caught.value.code == "no-strace"
-
-
-def test_refused_tracing_is_said_before_anything_is_deployed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    refusing = tmp_path / "strace"
-    refusing.write_text("#!/bin/sh\necho 'strace: Operation not permitted' >&2\nexit 1\n")
-    refusing.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(ChironError, match="not permitted") as caught:
-        profile(WorkflowFolder.open(SLAPP), _NoLauncher())
-    assert caught.value.code == "no-ptrace"

@@ -22,7 +22,6 @@ from chiron.scheduler.schedule import schedule
 from chiron.scheduler.traffic import Traffic, Weight, transfer_ms
 from chiron.workflow.constraints import Constraints
 from chiron.workflow.dag import parse_dag
-from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, Profile
@@ -123,14 +122,6 @@ def test_a_way_round_that_becomes_critical_is_merged_too(many):
 def test_an_object_that_leaves_its_group_goes_by_a_store_or_the_gateway(platform, known, ms):
     paths = {path: {"ms": ms, "ms_per_mb": slope} for path, (ms, slope) in known.items()}
     assert transfer_ms(2_000_000, platform(paths=paths)) == ms
-
-
-def test_of_two_edges_the_one_with_more_bytes_is_heavier(platform):
-    line = graph("line", a="", b="a", c="b")
-    times = measured(a=(10, 2), b=(10, 3), c=(10, 0))
-    for place in (platform(), platform(paths={"store": {"ms": 1, "ms_per_mb": 2}})):
-        first, second, *_ = all_merges(room(line, times, place))
-        assert (len(first), set(second)) == (3, {("a",), ("b", "c")})
 
 
 def test_a_plan_has_the_groups_as_wraps_the_first_of_which_gets_the_request(many):
@@ -272,20 +263,6 @@ def test_a_task_whose_place_is_full_goes_to_the_next_one():
     assert hashed(units, [], lambda _: False) == units
 
 
-def test_a_workflow_of_one_task_is_one_wrap(many):
-    one = graph("one", a="")
-    for known in (measured(a=(10, 1)), measured(a=(10, 0))):
-        plan = schedule(one, known, many, 500.0, Choices(planner="faasflow"))
-        assert [wrap.processes for wrap in plan.wraps] == [(("a",),)]
-
-
-def test_a_function_without_profile_is_named(many):
-    with pytest.raises(ChironError, match="f-e") as error:
-        schedule(DETOUR, measured(**dict.fromkeys("abcd", (1, 1))), many, 9.0,
-                 Choices(planner="faasflow"))  # fmt: skip
-    assert error.value.code == "unknown-function"
-
-
 @st.composite
 def graphs(draw: Callable[..., Any]) -> tuple[Workflow, Profile]:
     """Up to twelve tasks, each of which needs some of those before it."""
@@ -301,55 +278,6 @@ def graphs(draw: Callable[..., Any]) -> tuple[Workflow, Profile]:
     return graph("random", **needs), measured(**functions)
 
 
-def crops() -> tuple[Workflow, Profile]:
-    """Fifty tasks as those of Cycles: ten fields, each simulated twice, all compared at the end."""
-    needs, functions = {}, {}
-    for number in range(10):
-        base, plain, more, parsed = (
-            f"{kind}{number}" for kind in ("base", "plain", "more", "parsed")
-        )
-        needs |= {base: "", plain: base, more: base, parsed: more}
-        functions |= {base: (28, 3.2), plain: (26, 4.0), more: (27 + number, 3.9), parsed: (9, 0.0)}
-    for number, fields in enumerate((range(6), range(6, 10))):
-        needs[f"sum{number}"] = " ".join(f"plain{each}" for each in fields)
-        needs[f"gain{number}"] = " ".join(f"parsed{each}" for each in fields)
-        needs |= {f"plot{number}": f"sum{number}", f"map{number}": f"gain{number}"}
-        functions |= {f"sum{number}": (5, 0.3), f"gain{number}": (6, 0.4)}
-        functions |= {f"plot{number}": (40, 4.1), f"map{number}": (3, 1.0)}
-    needs |= {"all": "plot0 plot1", "report": "all map0 map1"}
-    functions |= {"all": (2, 0.1), "report": (1, 0.1)}
-    return graph("crops", **needs), measured(**functions)
-
-
-def genes() -> tuple[Workflow, Profile]:
-    """Fifty tasks as those of SoyKB: chains of six, calls of variants for each, all combined."""
-    needs, functions, ends = {}, {}, []
-    for sample in "ab":
-        before = ""
-        for place in range(6):
-            name = f"{sample}step{place}"
-            needs[name], before = before, name
-            functions[name] = (5 + 4 * place, 0.8)
-        for number in range(9):
-            ends.append(f"{sample}call{number}")
-            needs[ends[-1]] = before
-            functions[ends[-1]] = (30 + 20 * (number % 4), 0.5)
-    for number in range(9):
-        needs[f"type{number}"] = f"acall{number} bcall{number}"
-        functions[f"type{number}"] = (20, 0.6)
-    needs |= {"merge": " ".join(ends), "combine": " ".join(f"type{each}" for each in range(9))}
-    for kind in ("snp", "indel"):
-        needs |= {f"select{kind}": "combine", f"filter{kind}": f"select{kind}"}
-        functions |= {f"select{kind}": (8, 0.4), f"filter{kind}": (6, 0.6)}
-    needs |= {"check": "filtersnp filterindel", "end": "check merge", "log": "end"}
-    functions |= {"merge": (12, 1.4), "combine": (9, 1.2)}
-    functions |= {"check": (4, 0.1), "end": (3, 0.1), "log": (1, 0.0)}
-    needs |= {"tally": "merge", "seen": "log tally"}
-    functions |= {"tally": (2, 0.0), "seen": (1, 0.0)}
-    return graph("genes", **needs), measured(**functions)
-
-
-SCIENTIFIC = (crops(), genes())
 places = st.fixed_dictionaries(
     {
         "cpus": st.sampled_from([1, 2, 4]),
@@ -362,7 +290,7 @@ pairs = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=3)
 
 
 @FEWER
-@given(st.one_of(graphs(), st.sampled_from(SCIENTIFIC)), places, pairs)
+@given(graphs(), places, pairs)
 def test_a_merge_makes_neither_the_cut_nor_the_critical_path_longer(platform, drawn, place, pairs):
     workflow, profile = drawn
     made = room(workflow, profile, platform(**place), _apart(workflow, pairs))
@@ -383,25 +311,8 @@ def test_a_merge_makes_neither_the_cut_nor_the_critical_path_longer(platform, dr
         assert after[1] <= before[1] + 1e-9 and after[2] <= before[2] + 1e-9
 
 
-@pytest.mark.parametrize(("workflow", "functions"), SCIENTIFIC, ids=["crops", "genes"])
-def test_of_fifty_tasks_the_critical_path_goes_from_wrap_to_wrap_less_often(
-    many, workflow, functions
-):
-    assert len(workflow.tasks) == 50
-    first, *_, last = all_merges(room(workflow, functions, many))
-    assert 1 < len(last) < 40
-    made = room(workflow, functions, many)
-    before, after = (
-        made.traffic.critical_path({task: group for group in each for task in group})
-        for each in (first, last)
-    )
-    assert after[0] < before[0] and len(after[1]) < len(before[1])
-    plan = schedule(workflow, functions, many, 500.0, Choices(planner="faasflow"))
-    assert len(plan.wraps) == min(15, len(last))
-
-
 @FEWER
-@given(st.one_of(graphs(), st.sampled_from(SCIENTIFIC)), places, pairs, st.integers(1, 12))
+@given(graphs(), places, pairs, st.integers(1, 12))
 def test_quota_cores_and_contention_hold_for_every_wrap(platform, drawn, place, pairs, most):
     workflow, profile = drawn
     apart = _apart(workflow, pairs)

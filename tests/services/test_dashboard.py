@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -131,17 +130,6 @@ def test_pages_of_other_sites_deploy_nothing(client, deploying, headers, status)
     assert client.get("/jobs").json["jobs"] == []
 
 
-def test_without_the_token_nothing_is_deployed(config, deploying):
-    secret = Credentials.bearer("long-enough-a-token")
-    client = create_app(replace(config, secret=secret)).test_client()
-    admitted = {"Authorization": secret.authorization}
-
-    assert client.post(UPDATE, json=deploying).status_code == 401
-    assert client.get("/jobs", headers=admitted).json["jobs"] == []
-    assert client.post(UPDATE, json=deploying, headers=admitted).status_code == 200
-    assert len(client.get("/jobs", headers=admitted).json["jobs"]) == 1
-
-
 def test_a_page_may_load_nothing_from_elsewhere(client):
     answer = client.get("/")
 
@@ -158,12 +146,6 @@ def test_a_broken_callback_tells_nothing_and_the_page_goes_on(client):
     assert answer.status_code >= 400
     assert set(answer.json) == {"code", "message", "path", "functions"}
     assert client.get("/").status_code == 200
-
-
-def test_dash_is_imported_for_the_first_page_only():
-    code = "import sys, chiron.cli.main, chiron.services.app; sys.exit('dash' in sys.modules)"
-
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("content", [None, "%%%"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from dataclasses import replace
 
 import pytest
@@ -76,30 +74,6 @@ def test_the_slo_is_what_the_user_typed_whatever_is_shown(open_page, files, drop
     assert float(page.locator("#slo").get_attribute("max")) >= 4321.5
 
 
-@pytest.mark.slow
-def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files, drop):
-    page = open_page()
-    drop(page, files)
-    page.wait_for_selector("#verdict")
-    page.get_by_text("Options").click()
-
-    page.get_by_label("Mechanism").select_option("pool")
-    page.get_by_label("Percentile").fill("99")
-    page.get_by_label("Attempts").fill("11")
-    page.keyboard.press("Tab")
-    page.locator("#plan-faults").get_by_text("at attempts").wait_for()
-    page.get_by_label("Attempts").fill("1")
-    page.keyboard.press("Tab")
-    page.wait_for_selector("#verdict")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Export plan.json").click()
-
-    plan = Plan.model_validate_json(download.value.path().read_text())
-    assert (plan.mechanisms, plan.attempts) == ("pool", 1)
-    assert plan.predicted is not None and plan.predicted.within is not None
-    assert plan.predicted.within.percentile == 99
-
-
 def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, workflow, drop):
     page = open_page()
     broken = json.loads(json.dumps(workflow))
@@ -125,18 +99,6 @@ def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, wo
 
 
 @pytest.mark.slow
-def test_each_of_several_faults_of_a_file_is_shown(open_page, files, drop):
-    page = open_page()
-    constraints = {"format": 1, "isolate": {"nobody": "wrap"}, "no_check": ["nowhere"]}
-
-    drop(page, [*files, as_file("constraints.json", json.dumps(constraints))])
-
-    faults = page.locator("#workflow-faults .fault")
-    faults.nth(1).wait_for()
-    assert faults.count() == 2
-
-
-@pytest.mark.slow
 def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_out(
     open_page, root, app, monkeypatch, drop
 ):
@@ -153,24 +115,6 @@ def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_ou
     page.get_by_text("demo: 2 tasks.").wait_for()
     handlers = [f"demo/functions/{name}/handler.py" for name in ("first", "second")]
     assert sorted(names) == [*handlers, "demo/stack.yaml", "demo/workflow.json"]
-
-
-@pytest.mark.slow
-def test_a_folder_is_planned_by_its_own_name_and_its_functions_by_functions_json(
-    open_page, root, workflow, profile, platform, drop
-):
-    workflow["States"]["First"]["Resource"] = "Some::First"
-    del workflow["Name"]
-    names = {"Some::First": "first"}
-    parts = {"workflow": workflow, "profile": profile, "platform": platform, "functions": names}
-    for name, part in parts.items():
-        (root / "demo" / f"{name}.json").write_text(json.dumps(part))
-    page = open_page()
-
-    drop(page, str(root / "demo"), "folder")
-
-    page.wait_for_selector("#verdict")
-    assert "demo-wrap1" in page.inner_text("#summary")
 
 
 @pytest.mark.slow
@@ -213,25 +157,6 @@ def test_what_the_server_refuses_or_leaves_unanswered_is_said(browser, address):
     page.get_by_role("button", name="Show").click()
     page.get_by_role("alert").get_by_text("The server does not answer.").wait_for()
     page.close()
-
-
-@pytest.mark.slow
-def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root, drop):
-    page = open_page()
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as target:
-        for file in (root / "demo").rglob("*.*"):
-            target.write(file, file.relative_to(root))
-
-    drop(page, as_file("demo.zip", archive.getvalue()))
-    page.get_by_text("It has no profile.json").wait_for()
-
-    page.get_by_label("or a folder below").fill("../elsewhere")
-    page.get_by_role("button", name="Show").click()
-    page.get_by_text("outside-root").wait_for()
-    page.get_by_label("or a folder below").fill("demo")
-    page.keyboard.press("Enter")
-    page.get_by_text("demo: 2 tasks.").wait_for()
 
 
 @pytest.mark.slow

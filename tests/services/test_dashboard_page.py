@@ -157,36 +157,14 @@ def test_a_page_is_about_its_workflow_alone(open_page, deployed, orders, root, d
     drop(page, str(orders), "folder")
     page.get_by_text("the folder is of workflow orders, and this page is about demo").wait_for()
 
-
-@browser
-def test_a_link_that_is_pressed_while_the_page_asks_for_news_is_followed(open_page, deployed):
-    page = open_page()
-    page.evaluate(
-        "() => { window.asked = 0; const ask = fetch;"
-        " window.fetch = (...all) => { window.asked += 1; return ask(...all) } }"
-    )
-    link = page.get_by_role("link", name="orders")
-    link.focus()
-    link.hover()
-    page.mouse.down()
-    page.wait_for_function("() => window.asked >= 12")
-    assert link.evaluate("link => link === document.activeElement")
-    page.mouse.up()
-    page.locator(".verdict").get_by_text("SLO missed").wait_for()
-    assert page.evaluate("window.asked >= 12")  # nothing was loaded anew
-
-
-@browser
-def test_what_is_not_deployed_is_said_with_what_to_do(open_page, deployed, sound):
-    page = open_page("workflow/nobody")
+    page.goto(f"{page.url.removesuffix('demo')}nobody")
     page.get_by_text("nobody is not deployed on this gateway").wait_for()
     page.get_by_text("No workflow is shown").wait_for()
-    sound(page)
 
 
 @browser
 def test_a_profile_that_lacks_is_measured_by_a_button(
-    open_page, deployed, root, app, profile, platform, monkeypatch, sound
+    open_page, deployed, root, app, profile, platform, monkeypatch
 ):
     monkeypatch.setattr("chiron.services.dashboard.measuring.require_tracing", lambda _: None)
     (root / "demo" / "platform.json").write_text(json.dumps(platform))
@@ -201,7 +179,6 @@ def test_a_profile_that_lacks_is_measured_by_a_button(
     store.add_progress(first.id, "tracing first")
     panel.get_by_text("tracing first").wait_for()
     panel.get_by_text("no earlier job says").wait_for()
-    sound(page)
     store.fail(first.id, Problem(code="raised", message="first raised KeyError: mend it"))
     panel.get_by_text("first raised KeyError: mend it").wait_for()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -87,18 +85,3 @@ def test_a_directory_and_an_slo_become_a_measured_deployment(deployed, request_b
     assert tried["requests"] == report["measured"]["samples"]
     assert FEWEST <= tried["requests"] <= MOST
     assert any(line["line"].startswith("proving: at most ") for line in job["progress"])
-
-
-def test_an_uploaded_folder_and_an_slo_become_a_measured_deployment(
-    deployed, request_body, embedded, packed
-):
-    archive = io.BytesIO(packed(BENCHMARKS / "finra", "finra"))
-    fields = {name: json.dumps(request_body[name]) for name in ("profile", "platform")}
-    fields |= {"prove": "false", "samples": "5"}
-
-    job = deployed(data={"slo": "60s", **fields, "archive": (archive, "finra.tar.gz")})
-
-    check(job, embedded.url)
-    assert job["result"]["measured"]["samples"] == 5
-    assert job["result"]["tries"] == []
-    assert any("invoking 5 times" in line["line"] for line in job["progress"])

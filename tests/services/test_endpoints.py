@@ -65,16 +65,6 @@ def test_schedule_answers_with_a_plan_that_meets_the_slo(client, inputs):
     assert Plan.model_validate_json(answer.data).slo_ms == 200
 
 
-def test_schedule_makes_the_plan_of_the_planner_and_mechanism_that_are_named(client, inputs):
-    choice = {"slo": "1s", "planner": "one-to-one", "mechanism": "pool"}
-
-    answer = client.post("/scheduler/schedule", json={**inputs, **choice}).json
-
-    assert answer["planner"] == "one-to-one"
-    assert {wrap["mechanism"] for wrap in answer["wraps"]} == {"pool"}
-    assert len(answer["wraps"]) == 2
-
-
 def test_an_slo_that_cannot_be_met_is_an_answer(client, inputs):
     answer = client.post("/scheduler/schedule", json={**inputs, "slo": "1us"})
 
@@ -403,18 +393,3 @@ def test_a_load_is_predicted_and_planned_for_as_the_command_does(client, inputs,
     planned = client.post("/scheduler/schedule", json=asked).json
     assert planned["under_load"]["load"]["per_s"] == 20
     assert planned["meets_slo"] is True
-
-
-@each_row(
-    ("path", "wrong"),
-    [
-        ("/predictor/predict", {"rate": "20/s", "clients": 3}),
-        ("/predictor/predict", {"replicas": 3}),
-        ("/predictor/predict", {"rate": "20"}),
-        ("/scheduler/schedule", {"slo": "200ms", "rate": "-1/s"}),
-    ],
-)
-def test_a_load_that_makes_no_sense_is_an_error_of_the_client(path, wrong, client, inputs, plan):
-    own = {"plan": plan} if path.startswith("/predictor") else {}
-    answer = client.post(path, json={**inputs, **own, **wrong})
-    assert answer.status_code in (400, 422)

@@ -40,7 +40,7 @@ _STATE_TASK = "moto.stepfunctions.parser.asl.component.state.exec.state_task."
 _FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:"
 #: Errors that are told by names of moto's own, where the language has others.
 _OTHER_NAMES = {"Exception", "States.Runtime", "States.QueryEvaluationError"}
-MACHINES = 10
+MACHINES = 6
 Outcome = tuple[str, Any]
 
 

@@ -8,8 +8,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.asl import parse_states
@@ -21,8 +20,6 @@ from chiron.wrap.core.statemachine.values import dump
 from chiron.wrap.core.statemachine.visits import Begin, Delay
 from chiron.wrap.values.jsonata import Jsonata
 
-#: Examples in a soak, and what one example may look at.
-MANY = 30_000
 LOOKS = 20_000
 #: Tasks and waits of one example.
 EVENTS = 60
@@ -369,11 +366,4 @@ def check(document: dict[str, Any], request: str, answers: list[Any]) -> None:
 def test_no_payload_and_no_machine_reaches_an_internal_error(
     document: dict[str, Any], request: str, answers: list[Any]
 ) -> None:
-    check(document, request, answers)
-
-
-@pytest.mark.soak
-@settings(max_examples=MANY)
-@given(machines, requests | texts, ends)
-def test_nor_do_very_many(document: dict[str, Any], request: str, answers: list[Any]) -> None:
     check(document, request, answers)

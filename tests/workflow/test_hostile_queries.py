@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_hostile_machines import (
     CATCHERS,
-    MANY,
     READ,
     RETRIERS,
     WRITTEN,
@@ -168,11 +166,4 @@ machines = st.tuples(
 def test_no_payload_and_no_machine_reaches_an_internal_error(
     document: dict[str, Any], request: str, answers: list[Any]
 ) -> None:
-    check(document, request, answers)
-
-
-@pytest.mark.soak
-@settings(max_examples=MANY)
-@given(machines, requests | texts, ends)
-def test_nor_do_very_many(document: dict[str, Any], request: str, answers: list[Any]) -> None:
     check(document, request, answers)

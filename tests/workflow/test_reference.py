@@ -28,7 +28,7 @@ def test_every_task_gets_what_its_source_says(run):
 
 
 def test_bytes_pass_through_a_chain_unchanged(run):
-    text = '  {"b": 1.0, "a": 1e5}\r\n größe \u2028 '
+    text = '  {"b": 1.0, "a": 1e5}\r\n größe \u2028 ' * 200_000
     done = run({"a": ECHO, "b": ECHO}, text.encode(), edges=("ab",))
     assert done.output == text
 
@@ -57,22 +57,15 @@ def test_a_handler_that_does_not_emit_what_is_awaited_fails(failure):
     assert "without emitting a#middle" in error.message
 
 
-def test_a_large_text_passes(run):
-    assert len(run({"a": "def handle(req): return req * 10"}, b"x" * 1_000_000).output) == 10**7
-
-
 @pytest.mark.parametrize(
     ("style", "code", "said"),
     [
         ("flask", "def handle(req): return None", "bad"),
-        ("flask", "def handle(req): return 'no', 500", "bad"),
         ("http", "def handle(event, context): return 7", "bad"),
         ("http", "def handle(event, context): return {'statusCode': 404, 'body': 'x'}", "bad"),
         ("flask", "def handle(req): raise ValueError('no\\nluck')", "ValueError: no"),
         ("flask", "import sys\ndef handle(req): sys.exit(0)", "bad"),
-        ("flask", "handles = 1", "bad"),
         ("flask", "def handle(req) return req", "bad"),
-        ("flask", "def handle(req): return handle(req)", "bad"),
     ],
 )
 def test_the_function_that_fails_is_named(failure, style, code, said):
@@ -80,11 +73,6 @@ def test_the_function_that_fails_is_named(failure, style, code, said):
     error = failure({"good": good[style], "bad": code}, style=style)
     assert (error.code, error.functions) == ("function-failed", ("bad",))
     assert "bad" in error.message and said in error.message
-
-
-def test_a_missing_handler_names_its_function(failure):
-    error = failure({"a": {"other.py": ECHO}})
-    assert error.functions == ("a",)
 
 
 def test_a_handler_that_ends_the_process_is_an_error_not_an_answer(failure):
@@ -109,19 +97,16 @@ def test_each_function_has_the_environment_of_its_stack(run):
     assert done.outputs == {"a": "yes!", "b": "-!"}
 
 
-def test_a_run_changes_neither_this_process_nor_the_folders(run, tmp_path, monkeypatch):
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    before, modules = dict(os.environ), set(sys.modules)
-    run(
-        {"a": {"handler.py": "import util\n" + ECHO, "util.py": "import os\nos.environ['X'] = '1'"}}
-    )
-    assert dict(os.environ) == before
-    assert not {"util", "function", "function.handler"} & (set(sys.modules) - modules)
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["handler.py", "util.py"]
-
-
-def test_modules_of_the_current_folder_stay_out(run, tmp_path, monkeypatch):
+def test_a_run_changes_neither_this_process_nor_the_folders_and_imports_nothing_from_here(
+    run, tmp_path, monkeypatch
+):
     for name in ("json.py", "flask.py", "workflow.py"):
         (tmp_path / name).write_text("raise RuntimeError('imported from the current folder')")
     monkeypatch.chdir(tmp_path)
-    assert run({"a": ECHO}, b"hi").output == "hi"
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    before, modules = dict(os.environ), set(sys.modules)
+    code = {"handler.py": "import util\n" + ECHO, "util.py": "import os\nos.environ['X'] = '1'"}
+    assert run({"a": code}, b"hi").output == "hi"
+    assert dict(os.environ) == before
+    assert not {"util", "function", "function.handler"} & (set(sys.modules) - modules)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["handler.py", "util.py"]

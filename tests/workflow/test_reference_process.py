@@ -10,8 +10,6 @@ from chiron.workflow.folder import parse_workflow
 from chiron.workflow.reference import Handler, run_reference
 from tests.serving import Answering, served
 
-ECHO = "def handle(req): return req"
-
 
 def commanded(tmp_path, *commands, request=b"plait", environment=None):
     """What the reference run of a chain of commands answers."""
@@ -103,16 +101,6 @@ def handle(event, context):
     assert run({"a": code}, b"hi", style="http").output == "POST / hi"
 
 
-def test_a_handler_may_leave_a_thread_behind(run):
-    code = """
-import threading, time
-def handle(req):
-    threading.Thread(target=time.sleep, args=(600,)).start()
-    return "done"
-"""
-    assert run({"a": code}, timeout_s=30).output == "done"
-
-
 def test_a_function_has_its_modules_data_and_package_to_itself(run):
     def files(word: str) -> dict[str, str]:
         return {
@@ -152,6 +140,12 @@ def handle(req):
 THREAD = "import threading\ndef handle(req): return threading.current_thread().name"
 SETS = "import os\nos.environ['MINE'] = 'x'\ndef handle(req): return os.environ['MINE']"
 ASKS = "import os\ndef handle(req): return os.environ.get('MINE', '-')"
+LEAVES = """
+import threading, time
+def handle(req):
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    return "left"
+"""
 TYPE = "def handle(req): return type(req).__name__"
 LOOKS = "from flask import request\ndef handle(req): return request.method + request.path"
 #: Functions of one run, and what each of them answers.
@@ -171,6 +165,7 @@ OWN_WORLDS = {
         },
         "x",
     ),
+    "leaves-a-thread-behind": (LEAVES, "left"),
     "sets-a-variable": (SETS, "x"),
     "sees-none-of-another": (ASKS, "-"),
     "has-a-raw-body": (TYPE, "bytes"),

@@ -82,7 +82,7 @@ def test_of_rows(rows: list[list[str]], quoting: Any, newline: str, by: tuple[st
     ],
 )
 def test_items_are_not_kept(config: dict[str, str], begin: str, line: str, end: str) -> None:
-    count = 20_000
+    count = 8_000
     text = begin + line * count + end
     tracemalloc.start()
     try:
