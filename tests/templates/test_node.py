@@ -85,11 +85,11 @@ def test_a_body_that_its_template_refuses_fails_the_task_with_its_status(serve: 
     assert "MAX_JSON_SIZE allows 102400 bytes" in told["message"]
 
 
-@pytest.mark.parametrize(("most", "status"), [("1mb", 200), ("150kb", 413)])
-def test_a_variable_sets_the_largest_body(most: str, status: int, serve: Any) -> None:
-    server = serve(SEES, settings={"MAX_JSON_SIZE": most})
-    body = json.dumps(["a" * 200_000])
-    assert server.request(body=body, Content_Type="application/json").status == status
+def test_a_variable_sets_the_largest_body(serve: Any) -> None:
+    server = serve(SEES, settings={"MAX_JSON_SIZE": "150kb"})
+    for size, status in ((120_000, 200), (200_000, 413)):
+        body = json.dumps(["a" * size])
+        assert server.request(body=body, Content_Type="application/json").status == status
 
 
 def test_each_way_to_answer(start: Any, wrap_image: Any) -> None:

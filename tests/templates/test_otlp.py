@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from wrap.config.settings import traces_url
+from wrap.core.wrap_spec import Wrap
+from wrap.net.messages import Ident, Result
+from wrap.observe.spans import exporter_of
+from wrap.observe.trace_context import exported, given
 
 from tests.rows import each_row
 
@@ -33,8 +38,6 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
     ],
 )
 def test_spans_go_where_opentelemetrys_variables_say(variables: dict[str, str], url: str) -> None:
-    from wrap.config.settings import traces_url
-
     assert traces_url(variables) == url
 
 
@@ -66,9 +69,6 @@ def test_headers_and_attributes_are_those_that_were_set(start, wrap_image, colle
 
 def exporter(url: str, **variables: str) -> Any:
     """What exports the executions of a wrap to a URL, with the other variables."""
-    from wrap.core.wrap_spec import Wrap
-    from wrap.observe.spans import exporter_of
-
     wrap = Wrap("test", "w", "pool", {"f": "flask"}, {0: "f"}, [[0]], {}, [], 1.0, instances=1)
     return exporter_of(wrap, url, variables)
 
@@ -108,8 +108,11 @@ def test_what_fails_is_an_error_unless_it_is_the_clients(start, wrap_image, coll
         assert told != "workflow-failed" or answer.json["message"] == "Odd: as it is"
 
 
-def test_attempts_of_a_workflow_that_decides_are_spans_each(start, wrap_image, collector, tmp_path):
+def test_attempts_of_a_workflow_that_decides_are_spans_each_and_a_wrap_that_is_not_there_is_none(
+    start, wrap_image, gateway, collector, tmp_path
+):
     retried = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 0, "MaxAttempts": 2}]
+    caught = [{"ErrorEquals": ["States.ALL"], "Next": "Here"}]
     handler = f"""
         from pathlib import Path
         def handle(event, context):
@@ -119,55 +122,28 @@ def test_attempts_of_a_workflow_that_decides_are_spans_each(start, wrap_image, c
                 raise ValueError("not yet")
             return {{"body": event.headers["traceparent"]}}
     """
-    machine = {
-        "StartAt": "Try",
-        "States": {"Try": {"Type": "Task", "Resource": "try", "End": True, "Retry": retried}},
+    states = {
+        "There": {"Type": "Task", "Resource": "there", "End": True, "Catch": caught},
+        "Here": {"Type": "Task", "Resource": "here", "End": True, "Retry": retried},
     }
-    image = wrap_image(
-        {"try": handler},
-        styles={"try": "http"},
-        inputs={},
-        buckets=[],
-        instances=1,
-        entry={"output": None, "machine": machine, "states": {"Try": 0}},
-    )
-    answer = start(image, **{ENDPOINT: collector.url}).request(body="1", traceparent=GIVEN)
+    entry = {
+        "output": None,
+        "machine": {"StartAt": "There", "States": states},
+        "states": {"There": 0, "Here": 1},
+        "remotes": {"test-wrap2": {0: "there"}},
+    }
+    fields = {"inputs": {}, "buckets": [], "instances": 2, "entry": entry}
+    image = wrap_image({"here": handler}, tasks={1: "here"}, styles={"here": "http"}, **fields)
+    server = start(image, **{ENDPOINT: collector.url}, gateway_url=gateway.url)
+    answer = server.request(body="1", traceparent=GIVEN)
     request, *tasks = collector.wait_for()
     assert answer.status == 200, answer.text
-    assert [task.name for task in tasks] == ["try"] * 3
-    assert [task.attributes["chiron.task"] for task in tasks] == ["try#1", "try#2", "try#3"]
+    assert [task.name for task in (request, *tasks)] == ["test", *["here"] * 3]
+    assert [task.attributes["chiron.task"] for task in tasks] == ["here#1", "here#2", "here#3"]
     assert [task.error for task in tasks[:2]] == ["ValueError: not yet (handler.py:7)"] * 2
-    assert tasks[2].error is None
+    assert (request.error, tasks[2].error) == (None, None)
     assert tasks[2].span_id in answer.text
     assert len({task.span_id for task in tasks}) == 3
-    assert request.error is None
-
-
-def test_a_wrap_that_is_not_there_is_no_span_and_the_workflow_goes_on(
-    start: Any, wrap_image: Any, gateway: Any, collector: Any
-) -> None:
-    catch = [{"ErrorEquals": ["States.ALL"], "Next": "Here"}]
-    there = {"Type": "Task", "Resource": "there", "End": True, "Catch": catch}
-    here = {"Type": "Task", "Resource": "here", "End": True}
-    image = wrap_image(
-        {"here": ECHO},
-        tasks={1: "here"},
-        inputs={},
-        buckets=[],
-        instances=2,
-        entry={
-            "output": None,
-            "machine": {"StartAt": "There", "States": {"There": there, "Here": here}},
-            "states": {"There": 0, "Here": 1},
-            "remotes": {"test-wrap2": {0: "there"}},
-        },
-    )
-    settings = {ENDPOINT: collector.url, "gateway_url": gateway.url}
-    answer = start(image, **settings).request(body="1")
-    assert answer.status == 200, answer.text
-    request, task = collector.wait_for()
-    assert (request.name, task.name) == ("test", "here")
-    assert (request.error, task.error) == (None, None)
 
 
 def test_what_buckets_fire_is_part_of_a_request_that_waits_for_it(start, wrap_image, collector):
@@ -202,9 +178,6 @@ def test_what_buckets_fire_is_part_of_a_request_that_waits_for_it(start, wrap_im
 
 def told(exports: Any, spans: int = 2) -> None:
     """A request of so many spans has ended: its own, and those of its tasks."""
-    from wrap.net.messages import Ident, Result
-    from wrap.observe.trace_context import exported, given
-
     ident = Ident(trace=exported(given(GIVEN, "")))
     results = [Result(ident.number, task, "f", "w", 0, 0.0, 0.0) for task in range(spans - 1)]
     exports.request(ident, results, 0.0, 1.0, 200, None)
@@ -351,8 +324,6 @@ UNUSABLE = {
 
 @each_row(("name", "value"), [(name, each) for name, values in UNUSABLE.items() for each in values])
 def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
-    from wrap.config.settings import traces_url
-
     variable = f"OTEL_EXPORTER_OTLP_{name}"
     environment = {ENDPOINT: "http://a:4318"} | {variable: value}
     with pytest.raises(ValueError, match=variable) as raised:
