@@ -45,7 +45,9 @@ def test_each_execution_is_answered_over_one_connection(steps: list[tuple[str, i
         elif step == "end" and execution in expected:
             answers.end(execution)
             del expected[execution]
-        assert answers.executions == list(expected)
+        assert answers.executions == list(expected) and bool(answers) == bool(expected)
+        assert {number: answers.connection_of(number) for number in expected} == expected
+        assert not answers.renew(None, connection)
         for each in connections:
             awaited = [number for number, by in expected.items() if by == each]
             assert answers.lost(each) == awaited

@@ -31,21 +31,22 @@ HANDLER = """
             time.sleep(0.01)
         return "x" * int(number) if word == "answers" else str(len(req))
 """
-#: They serve with the same modules (those of `plain` are links).
-RUNNERS = [pytest.param("plain", marks=pytest.mark.slow), "wrap"]
 TCP_ESTABLISHED = 1
 
 Replica = Callable[..., Any]
 
 
-@pytest.fixture(params=RUNNERS)
+@pytest.fixture
 def replica(
     request: Any, start: Any, plain_image: Any, wrap_image: Any, limit_descriptors: Any
 ) -> Replica:
-    """Starts a replica of either kind that may take so many MiB, in its `directory`."""
+    """Starts a replica that may take so many MiB, in its `directory`.
+
+    It is a wrap unless a test has it be plain: that serves with the same modules.
+    """
 
     def begin(mib: int = 4096, descriptors: int = 0, **settings: str) -> Any:
-        plain = request.param == "plain"
+        plain = getattr(request, "param", "wrap") == "plain"
         image = plain_image(HANDLER) if plain else wrap_image({"one": HANDLER}, entry=ONE)
         if descriptors:
             limit_descriptors(image, descriptors)

@@ -135,6 +135,15 @@ def test_requests_of_one_event_are_taken_until_there_is_no_memory_and_then_refus
         tracemalloc.stop()
 
 
+def test_a_function_that_gives_more_than_there_is_memory_for_has_failed():
+    most = 1 << 20
+    held = stream(TRIGGERS["by-time"], False, most)
+    held.take(Object(b"1", JSON), lambda _: None)
+    run_all(held, Object(b"[" + b"1," * 70_000 + b"1]", JSON))
+    assert held.error.code == "too-large" and "first" in str(held.error)
+    assert held.taken == 0
+
+
 def test_a_function_that_emits_more_than_there_is_memory_for_has_failed():
     most = 1 << 20
     held = stream(TRIGGERS["by-time"], False, most)

@@ -18,6 +18,7 @@ from wrap.net.framing import Inflow, pieces
 from wrap.values import shared_memory
 from wrap.values.memfd_pool import SEALS, MemfdPool
 from wrap.values.shared_memory import Shared
+from wrap.values.value import Object
 
 SIZE = 1 << 20
 
@@ -157,3 +158,11 @@ def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(missing, memfds
     assert [bytes(each.view() if hasattr(each, "view") else each) for each in (found, again)] == [
         content
     ] * 2
+
+
+def test_text_from_elsewhere_is_found_to_be_ascii(memfds: Any) -> None:
+    """And then it is as little copied as one that is known to be."""
+    for text in ("x" * SIZE, "x" * SIZE + "ü"):
+        memory = shared(text.encode())
+        assert Object(memory).text() == text
+        assert (memory.text() is memory.text()) == text.isascii()

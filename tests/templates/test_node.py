@@ -158,24 +158,14 @@ TOLD = {
     "rejected": ("raised", "OrderError: no stock (handler.js:11)", "OrderError", "no stock"),
     "text": ("raised", "Error: no stock", "Error", "no stock"),
     "failed": ("raised", "OrderError: no stock (handler.js:14)", "OrderError", "no stock"),
-    "exit": (
-        "exited",
-        "the handler called process.exit(3): return instead",
-        "exited",
-        "the handler called process.exit(3): return instead",
-    ),
-    "fail": (
-        "status",
-        "the handler answered 409: no stock",
-        "status",
-        "the handler answered 409: no stock",
-    ),
-    "die": (
-        "process-died",
-        "its Node process was killed by SIGKILL",
-        "process-died",
-        "its Node process was killed by SIGKILL",
-    ),
+    **{
+        kind: (code, said, code, said)
+        for kind, code, said in (
+            ("exit", "exited", "the handler called process.exit(3): return instead"),
+            ("fail", "status", "the handler answered 409: no stock"),
+            ("die", "process-died", "its Node process was killed by SIGKILL"),
+        )
+    },
 }
 
 

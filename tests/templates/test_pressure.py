@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -177,50 +177,6 @@ def test_held_tasks_begin_in_their_order_and_all_of_them(steps: list[tuple[str, 
     assert rules.held_s(now) == rules.held_s(now + 1)
 
 
-@pytest.fixture
-def behind_a_slow_link(
-    wrap_image: Any, start: Any, gateway: Any, tmp_path: Any
-) -> Iterator[Callable[..., tuple[Any, Any]]]:
-    """Two wraps, of which the first gives the second a megabyte, over a link."""
-    links: list[Stalls] = []
-    secrets = tmp_path / "secrets"
-    secrets.mkdir()
-    (secrets / "chiron-direct").write_text("a secret")
-    home, far = NAMES
-    sources = {"make": f"def handle(req):\n    return 'x' * {SIZE}\n"}
-    sources["take"] = "def handle(req):\n    return str(len(req))\n"
-
-    def begin(bytes_per_s: float) -> tuple[Any, Any]:
-        images = {
-            name: wrap_image(
-                {function: sources[function]},
-                tasks={task: function},
-                name=name,
-                inputs={0: None, 1: 0},
-                remotes={other: {1 - task: other_function}},
-                entry={"output": 1} if task == 0 else None,
-            )
-            for task, name, function, other, other_function in (
-                (0, home, "make", far, "take"),
-                (1, far, "take", home, "make"),
-            )
-        }
-        settings = {"secrets_dir": str(secrets), "chiron_trace_key": "key"}
-        servers = {
-            name: start(images[name], gateway_url=gateway.url, WAITRESS_THREADS="16", **settings)
-            for name in NAMES
-        }
-        gateway.ports |= {name: server.port for name, server in servers.items()}
-        port = servers[far].request("GET", "/_/address").text.split()[1]
-        links.append(Stalls(int(port), bytes_per_s))
-        gateway.addresses[far] = f"127.0.0.1 {links[-1].port}"
-        return servers[home], servers[far]
-
-    yield begin
-    for link in links:
-        link.close()
-
-
 def metrics(server: Any) -> dict[str, float]:
     text = server.request("GET", "/metrics").text
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -228,9 +184,31 @@ def metrics(server: Any) -> dict[str, float]:
 
 
 def test_a_wrap_holds_tasks_back_while_its_link_is_slow_and_all_are_answered(
-    behind_a_slow_link: Any, in_background: Any, eventually: Callable[..., bool]
-) -> None:
-    home, far = behind_a_slow_link(bytes_per_s=5e6)
+    wrap_image, start, gateway, tmp_path, in_background, eventually
+):
+    """Two wraps, of which the first gives the second a megabyte."""
+    (tmp_path / "chiron-direct").write_text("a secret")
+    home, far = NAMES
+    sources = {"make": f"def handle(req):\n    return 'x' * {SIZE}\n"}
+    sources["take"] = "def handle(req):\n    return str(len(req))\n"
+    servers = {}
+    for task, name, other in ((0, home, far), (1, far, home)):
+        own, its = list(sources)[:: 1 - 2 * task]
+        image = wrap_image(
+            {own: sources[own]},
+            tasks={task: own},
+            name=name,
+            inputs={0: None, 1: 0},
+            remotes={other: {1 - task: its}},
+            entry={"output": 1} if task == 0 else None,
+        )
+        settings = {"secrets_dir": str(tmp_path), "chiron_trace_key": "key"}
+        settings |= {"gateway_url": gateway.url, "WAITRESS_THREADS": "16"}
+        servers[name] = start(image, **settings)
+        gateway.ports[name] = servers[name].port
+    home, far = servers.values()
+    link = Stalls(int(far.request("GET", "/_/address").text.split()[1]), bytes_per_s=5e6)
+    gateway.addresses[NAMES[1]] = f"127.0.0.1 {link.port}"
     for _ in range(3):
         assert home.request(body="x").text == str(SIZE)
     asked = [in_background(home.request, body="x") for _ in range(12)]
@@ -243,6 +221,7 @@ def test_a_wrap_holds_tasks_back_while_its_link_is_slow_and_all_are_answered(
     assert after["chiron_pressure_seconds_total"] > 0.1
     assert after["chiron_tasks_held_back"] == 0
     assert metrics(far)["chiron_pressure_seconds_total"] == 0
+    link.close()
 
 
 def test_a_busy_wrap_says_what_it_has_to_do(wrap_image, start, in_background, tmp_path, eventually):
