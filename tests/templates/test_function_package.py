@@ -93,7 +93,7 @@ def files(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("processes", "table"), [([[0, 1]], ASKED), ([[], [0, 1]], ASKED | IN_PROCESSES)]
+    ("processes", "table"), [([[0, 1]], ASKED), ([[], [0], [1]], ASKED | IN_PROCESSES)]
 )
 def test_beside_a_function_with_modules_of_the_same_names(processes, table, start, wrap_image):
     handlers = {"one": files("own"), "two": files("other")}
