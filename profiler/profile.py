@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 from chiron.deployment.background_load import (
     LONG_LOOK_S,
@@ -155,7 +155,7 @@ class _Profiling:
 
     def run_workflow(self, running: Alone) -> dict[str, Solo]:
         """Run the workflow to collect its functions' inputs; return the functions with inputs."""
-        self._running, self._fresh_mib = running, _resident_mib(running)
+        self._running, self._fresh_mib = running, running.resident_mib()
         self._say("running the workflow for the inputs of its functions")
         workflow = self._folder.workflow
         begun = time.monotonic()
@@ -328,17 +328,6 @@ def _answer(
         open_ = ", ".join(known.varies + known.any_order)
         say(f"answers to {payload.name} vary and are not compared at {open_}")
     return known
-
-
-def _resident_mib(running: Alone) -> dict[str, float]:
-    """Return the current memory of the functions whose processes are visible here."""
-    found = {}
-    for function, wrap in running.wrap_of.items():
-        with suppress(ChironError):
-            found[function] = find_sandbox(
-                wrap, running.gateway.url, running.trace_key
-            ).resident_mib()
-    return found
 
 
 def _profile(folder: WorkflowFolder, functions: dict[str, FunctionProfile]) -> Profile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from chiron.deployment.local_launcher import LocalLauncher, Ports, Running
 from chiron.openfaas.client import Gateway
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.profiler.invocation import Solo
+from chiron.profiler.sandbox import find_sandbox
 from chiron.profiler.tracer import launching
 from chiron.scheduler.layout import wrap_name
 from chiron.workflow.data import Request, Typed
@@ -57,6 +58,15 @@ class Alone:
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
         """Return one function, ready to invoke with `requests`."""
         return Solo(self.gateway, self.trace_key, self.wrap_of[function], function, requests)
+
+    def resident_mib(self) -> dict[str, float]:
+        """Return the current memory of the functions whose processes are visible here."""
+        found = {}
+        for function, wrap in self.wrap_of.items():
+            with suppress(ChironError):
+                sandbox = find_sandbox(wrap, self.gateway.url, self.trace_key)
+                found[function] = sandbox.resident_mib()
+        return found
 
 
 @contextmanager

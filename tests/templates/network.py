@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import math
 import selectors
 import socket
 import threading
@@ -76,10 +77,12 @@ class Strangers:
 
 
 class Stalls:
-    """Passes connections on to a port until it is told to stall; then nothing moves any more."""
+    """Passes connections on to a port, so many bytes a second, until it stalls or cuts them."""
 
-    def __init__(self, port: int) -> None:
-        self._to = port
+    def __init__(self, port: int, bytes_per_s: float = math.inf) -> None:
+        self._to, self._bytes_per_s = port, bytes_per_s
+        self._open: list[socket.socket] = []
+        self._cut: set[socket.socket] = set()
         self._moves = threading.Event()
         self._moves.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -93,6 +96,18 @@ class Stalls:
     def go_on(self) -> None:
         self._moves.set()
 
+    def cut(self) -> int:
+        """End all connections, as a network does that fails; how many ends there were."""
+        ends, self._open = self._open, []
+        self._cut.update(ends)
+        for each in ends:
+            with contextlib.suppress(OSError):
+                # No orderly end: what is on its way is gone.
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                each.shutdown(socket.SHUT_RD)
+                each.close()
+        return len(ends)
+
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -105,7 +120,10 @@ class Stalls:
             except OSError:
                 return
             self._moves.wait()
+            if self._bytes_per_s < math.inf:
+                near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             far = socket.create_connection(("127.0.0.1", self._to))
+            self._open += [near, far]
             for ends in ((near, far), (far, near)):
                 threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
 
@@ -114,7 +132,9 @@ class Stalls:
             while content := source.recv(1 << 16):
                 self._moves.wait()
                 to.sendall(content)
-            to.shutdown(socket.SHUT_WR)
+                time.sleep(len(content) / self._bytes_per_s)
+            if source not in self._cut:
+                to.shutdown(socket.SHUT_WR)
 
 
 @dataclass

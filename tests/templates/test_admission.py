@@ -32,9 +32,7 @@ def refusal(check: Callable[..., None], *arguments: object) -> tuple[str, int] |
     ("timeout_s", "asked_s", "deadline"),
     [(30.0, float("inf"), 130.0), (30.0, 5.0, 105.0), (30.0, 60.0, 130.0)],
 )
-def test_a_caller_can_ask_for_less_time_and_not_for_more(
-    timeout_s: float, asked_s: float, deadline: float
-) -> None:
+def test_a_caller_can_ask_for_less_time_and_not_for_more(timeout_s, asked_s, deadline):
     assert deadline_of(100.0, timeout_s, asked_s) == deadline
 
 
@@ -53,9 +51,7 @@ def test_a_caller_can_ask_for_less_time_and_not_for_more(
         (check_memory, (5, 5, 10, "it"), None),
     ],
 )
-def test_what_is_refused_and_with_which_code(
-    check: Callable[..., None], arguments: tuple[object, ...], refused: tuple[str, int] | None
-) -> None:
+def test_what_is_refused_and_with_which_code(check, arguments, refused):
     assert refusal(check, *arguments) == refused
 
 
@@ -63,9 +59,7 @@ def test_what_is_refused_and_with_which_code(
     st.integers(1, 3),
     st.lists(st.tuples(st.sampled_from(["ask", "leave", "exceed"]), st.integers(0, 7))),
 )
-def test_executions_are_admitted_once_in_their_order_and_no_more_than_the_limit(
-    limit: int, steps: list[tuple[str, int]]
-) -> None:
+def test_executions_are_admitted_once_in_their_order_and_no_more_than_the_limit(limit, steps):
     limiter, waiting, admitted, extra = Limiter[int](limit), list[int](), set[int](), 0
     for step, number in steps:
         following = None
@@ -142,7 +136,5 @@ def test_it_is_looked_less_and_less_often_whether_all_wait() -> None:
         ({"a": 0, "b": 1}, "b"),
     ],
 )
-def test_the_replica_with_the_most_free_workers_is_asked_if_any_has_some(
-    free: dict[str, int], replica: str | None
-) -> None:
+def test_the_replica_with_the_most_free_workers_is_asked_if_any_has_some(free, replica):
     assert freest(free) == replica

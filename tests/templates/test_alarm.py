@@ -26,26 +26,16 @@ class Times:
         return [when for when, timer in self._timers if timer.action is not None]
 
 
-def test_an_alarm_is_set_for_the_earliest_of_its_times_alone() -> None:
-    loop = Times()
-    alarm = Alarm(loop, lambda: None)
-    for when, earliest in ((5.0, 5.0), (7.0, 5.0), (5.0, 5.0), (3.0, 3.0), (math.inf, 3.0)):
-        alarm.set_for(when)
-        assert loop.due == [earliest]
-
-
-def test_an_alarm_that_was_cleared_can_be_set_for_a_later_time() -> None:
+def test_an_alarm_is_set_for_the_earliest_of_its_times_alone_and_anew_when_it_was_cleared() -> None:
     loop = Times()
     alarm = Alarm(loop, lambda: None)
     alarm.clear()
-    alarm.set_for(3.0)
+    alarm.set_for(math.inf)
+    assert loop.due == []
+    for when, earliest in ((5.0, 5.0), (7.0, 5.0), (5.0, 5.0), (3.0, 3.0), (math.inf, 3.0)):
+        alarm.set_for(when)
+        assert loop.due == [earliest]
     alarm.clear()
     assert loop.due == []
     alarm.set_for(7.0)
     assert loop.due == [7.0]
-
-
-def test_an_alarm_for_never_has_no_timer() -> None:
-    loop = Times()
-    Alarm(loop, lambda: None).set_for(math.inf)
-    assert loop.due == []

@@ -6,32 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wrap.core.answers import RENEWAL_S, Answers
 
-FIRST, SECOND = object(), object()
-
-
-def test_an_answer_goes_over_the_latest_connection_of_its_coordinator() -> None:
-    answers = Answers[str, object, str]()
-    answers.begin("it", FIRST)
-    assert answers.lost(FIRST) == ["it"] and answers.is_unawaited("it", FIRST)
-    assert answers.renew("it", SECOND)
-    assert not answers.is_unawaited("it", FIRST)
-    assert answers.lost(FIRST) == [] and answers.lost(SECOND) == ["it"]
-    assert answers.connection_of("it") is SECOND
-    answers.end("it")
-    assert not answers
-
 
 def test_only_a_connection_that_breaks_may_be_renewed() -> None:
     answers = Answers[str, object, str]()
     assert answers.cancelled_in_s(is_orderly=True) == 0.0
     assert answers.cancelled_in_s(is_orderly=False) == RENEWAL_S == 2.0
-
-
-def test_what_does_not_run_here_cannot_be_renewed() -> None:
-    answers = Answers[str, object, str]()
-    assert not answers.renew(None, FIRST)
-    assert not answers.renew("it", FIRST)
-    assert answers.executions == []
 
 
 def test_an_answer_that_could_not_be_sent_is_given_once() -> None:
@@ -66,7 +45,9 @@ def test_each_execution_is_answered_over_one_connection(steps: list[tuple[str, i
         elif step == "end" and execution in expected:
             answers.end(execution)
             del expected[execution]
-        assert answers.executions == list(expected)
+        assert answers.executions == list(expected) and bool(answers) == bool(expected)
+        assert {number: answers.connection_of(number) for number in expected} == expected
+        assert not answers.renew(None, connection)
         for each in connections:
             awaited = [number for number, by in expected.items() if by == each]
             assert answers.lost(each) == awaited

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from wrap.core.streams import StreamId
+from wrap.pipes import broker
+from wrap.pipes.broker import Broker
 
 #: A user that owns nothing.
 NOBODY = 65534
@@ -52,8 +55,6 @@ class Timers:
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> str:
-    from wrap.pipes import broker
-
     name = f"chiron-test-{os.urandom(8).hex()}"
     monkeypatch.setattr(broker, "_address", name)
     return name
@@ -61,8 +62,6 @@ def place(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def threads(place: str) -> Threads:
-    from wrap.pipes.broker import Broker
-
     unused: Any = None
     threads: Any = Threads()
     Broker(unused, threads, unused, None).serve()
@@ -70,9 +69,7 @@ def threads(place: str) -> Threads:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
-def test_another_user_is_refused_and_takes_no_thread(
-    place: str, threads: Threads, capfd: Any
-) -> None:
+def test_another_user_is_refused_and_takes_no_thread(place, threads, capfd):
     assert ended_for(NOBODY, place, 100) == 100
     assert threads.works == []
     said = [line for line in capfd.readouterr().out.splitlines() if "was refused streams" in line]
@@ -81,31 +78,20 @@ def test_another_user_is_refused_and_takes_no_thread(
 
 
 def test_a_stream_for_an_execution_that_may_begin_is_in_hand_for_a_while(place: str) -> None:
-    from wrap.core.streams import StreamId
-    from wrap.pipes.broker import Broker
-
     unused: Any = None
     timers: Any = Timers()
-    broker = Broker(unused, unused, timers, unused)
+    held = Broker(unused, unused, timers, unused)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert not broker.in_hand
-        broker.arrived(StreamId(execution=7, output=0, reader=1), ours)
-        assert broker.in_hand
+        assert not held.in_hand
+        held.arrived(StreamId(execution=7, output=0, reader=1), ours)
+        assert held.in_hand
         timers.forget()
-        assert not broker.in_hand
+        assert not held.in_hand
 
 
 @pytest.mark.parametrize("said", [b"", b"nonsense", b"[]", json.dumps([1, True]).encode()])
-def test_what_asks_nothing_is_let_go(
-    said: bytes,
-    place: str,
-    threads: Threads,
-    eventually: Callable[..., bool],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from wrap.pipes import broker
-
+def test_what_asks_nothing_is_let_go(said, place, threads, eventually, monkeypatch):
     monkeypatch.setattr(broker, "_ASK_S", 0.01)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
         channel.settimeout(60)

@@ -15,6 +15,11 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wrap.net import framing
+from wrap.values.budget import MemoryBudget
+from wrap.values.disk import Disk
+from wrap.values.shared_memory import Shared
+from wrap.values.value import Object
 
 QUOTA, TTL = 1000, 10.0
 
@@ -51,9 +56,6 @@ class Room:
 
 
 def budget_of(folder: Path | None = None) -> tuple[Any, Clock, Room]:
-    from wrap.values.budget import MemoryBudget
-    from wrap.values.disk import Disk
-
     clock, room = Clock(), Room(Disk(folder))
     budget = MemoryBudget(QUOTA, TTL, room.write, clock.due.append, clock)
     clock.action = budget.tend
@@ -66,8 +68,6 @@ def made(tmp_path: Path) -> tuple[Any, Clock, Room]:
 
 
 def text(character: str, length: int) -> Any:
-    from wrap.values.value import Object
-
     return Object(character * length)
 
 
@@ -136,8 +136,6 @@ def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]
 
 
 def test_what_waits_long_goes_to_disk_and_is_the_same_there(made: Any, tmp_path: Path) -> None:
-    from wrap.values.value import Object
-
     budget, clock, _ = made
     contents: list[Any] = ["text", "grüße" * 20, b"\xff" * 70, bytearray(b"x"), b"", "x" * 200]
     objects = [Object(content) for content in contents]
@@ -205,11 +203,9 @@ def test_a_sink_without_room_on_disk_pushes_back_until_there_is_some(made: Any) 
     assert (budget.full, len(told)) == (False, 4)
 
 
-def test_nobody_waits_for_the_disk_but_who_writes(tmp_path: Path) -> None:
-    """The event loop holds objects, under the lock of their execution."""
-    from wrap.values.budget import MemoryBudget
-    from wrap.values.disk import Disk
-
+@pytest.fixture
+def blocked(tmp_path: Path) -> Iterator[Any]:
+    """A budget whose disk writes when it may, and what says that it is to write."""
     writing, go_on, due = threading.Event(), threading.Event(), list[float]()
 
     def write(contents: Any) -> Any:
@@ -217,56 +213,46 @@ def test_nobody_waits_for_the_disk_but_who_writes(tmp_path: Path) -> None:
         go_on.wait()
         return Disk(tmp_path).write(contents)
 
-    budget = MemoryBudget(QUOTA, TTL, write, due.append)
+    yield MemoryBudget(QUOTA, TTL, write, due.append), writing, go_on, due
+    go_on.set()
+
+
+def test_nobody_waits_for_the_disk_but_who_writes(blocked: Any) -> None:
+    """The event loop holds objects, under the lock of their execution."""
+    budget, writing, go_on, due = blocked
     objects = [text("x", 900), text("y", 900), text("z", 10)]
     for key, each in enumerate(objects):
         budget.hold("one", key, each)
     assert due, "tend is to be called"
     thread = threading.Thread(target=budget.tend)
     thread.start()
-    try:
-        writing.wait()
-        budget.hold("two", 1, text("n", 900))
-        budget.release("one", 0)
-        budget.drop("two")
-    finally:
-        go_on.set()
-        thread.join()
+    writing.wait()
+    budget.hold("two", 1, text("n", 900))
+    budget.release("one", 0)
+    budget.drop("two")
+    go_on.set()
+    thread.join()
     assert [each.text() for each in objects[1:]] == ["y" * 900, "z" * 10]
     assert budget.held + budget.spilled == 910
     budget.drop("one")
     assert (budget.held, budget.spilled) == (0, 0)
 
 
-def test_who_gives_more_waits_until_there_is_room(tmp_path: Path) -> None:
-    from wrap.values.budget import MemoryBudget
-    from wrap.values.disk import Disk
-
-    writing, go_on, gave = threading.Event(), threading.Event(), threading.Event()
-
-    def write(contents: Any) -> Any:
-        writing.set()
-        go_on.wait()
-        return Disk(tmp_path).write(contents)
-
-    def give() -> None:
-        budget.make_room()
-        gave.set()
-
-    budget = MemoryBudget(QUOTA, TTL, write, lambda when: None)
+def test_who_gives_more_waits_until_there_is_room(blocked: Any) -> None:
+    budget, writing, go_on, _ = blocked
+    gave = threading.Event()
     budget.make_room()
     for number in range(3):
         budget.hold("one", number, text("x", 900))
-    threads = [threading.Thread(target=budget.tend), threading.Thread(target=give)]
+    threads = [threading.Thread(target=budget.tend)]
+    threads.append(threading.Thread(target=lambda: (budget.make_room(), gave.set())))
     threads[0].start()
     writing.wait()
     threads[1].start()
-    try:
-        assert not gave.is_set()
-    finally:
-        go_on.set()
-        for thread in threads:
-            thread.join()
+    assert not gave.is_set()
+    go_on.set()
+    for thread in threads:
+        thread.join()
     assert gave.is_set() and not budget.full
     budget.drop("one")  # and with it the files
 
@@ -281,22 +267,7 @@ def test_nobody_waits_to_give_where_the_disk_has_no_room(made: Any) -> None:
     assert (budget.full, budget.held) == (True, 2700)
 
 
-def test_an_object_counts_until_it_is_released_and_once_for_its_key(made: Any) -> None:
-    budget, _, _ = made
-    budget.hold("one", 1, text("earlier", 10))
-    budget.hold("one", 1, text("x", 10))
-    assert budget.held == 10
-    budget.release("one", 1)
-    budget.release("one", 1)
-    assert budget.held == 0
-
-
 def test_a_spilled_object_is_sent_to_processes_and_wraps(tmp_path: Path) -> None:
-    from wrap.net import framing
-    from wrap.values.disk import Disk
-    from wrap.values.shared_memory import Shared
-    from wrap.values.value import Object
-
     content = os.urandom(1000) * 300
     objects = [Object(b"before"), Object(content)]
     for each, place in zip(objects, Disk(tmp_path).write(map(Object.view, objects)), strict=True):
@@ -312,8 +283,6 @@ def test_a_spilled_object_is_sent_to_processes_and_wraps(tmp_path: Path) -> None
 
 
 def test_a_folder_in_memory_is_no_disk() -> None:
-    from wrap.values.disk import Disk
-
     with pytest.raises(OSError, match="is in memory"):
         Disk(Path("/dev/shm")).write([b"x"])  # noqa: S108 (what is looked for)
 

@@ -50,33 +50,27 @@ def serve(start: Any, wrap_image: Any, plain_image: Any, gateway: Any) -> Any:
     return serve
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_it_gets_what_the_task_before_gave_and_its_answer_is_the_tasks(
-    place: str, serve: Any
-) -> None:
-    server = serve(place)
-    for _ in range(2):
-        answer = server.request(path="/lost?x=1", X_Own="lost")
-        assert (answer.status, answer.headers["X-Kind"]) == (200, "pot")
-        method, path, asked, body, seen = answer.json
-        assert (method, path, asked, body) == ("POST", "/", {}, "given")
-        assert (seen["Content-Type"], seen["X-Own"], seen["X-Chiron-Timeout"]) == (
-            "a/b",
-            None,
-            None,
-        )
+def test_it_gets_what_the_task_before_gave_and_its_answer_is_the_tasks(serve: Any) -> None:
+    server = serve("fork")
+    answer = server.request(path="/lost?x=1", X_Own="lost")
+    assert (answer.status, answer.headers["X-Kind"]) == (200, "pot")
+    method, path, asked, body, seen = answer.json
+    assert (method, path, asked, body) == ("POST", "/", {}, "given")
+    assert [seen[name] for name in ("Content-Type", "X-Own", "X-Chiron-Timeout")] == [
+        *("a/b", None, None)
+    ]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_as_the_first_task_it_gets_the_request_as_it_is(place: str, serve: Any) -> None:
-    server = serve(place, inputs={1: None, 0: 1})
+def test_as_the_first_task_it_gets_the_request_as_it_is(serve: Any) -> None:
+    server = serve("pool", inputs={1: None, 0: 1})
     answer = server.request("PUT", "/a%20b/c?x=1%202", "whole", X_Own="own", Content_Type="c/d")
     method, path, asked, body, seen = answer.json
     assert (method, path, asked, body) == ("PUT", "/a b/c", {"x": "1 2"}, "whole")
     assert (seen["Content-Type"], seen["X-Own"], seen["X-Chiron-Timeout"]) == ("c/d", "own", None)
 
 
-def test_its_status_is_an_error_to_other_tasks_and_the_answer_to_the_client(serve: Any) -> None:
+def test_its_status_is_an_error_to_other_tasks_and_the_answer_to_the_client(serve, gateway):
+    """One that is not deployed is told by name."""
     answering = serve(inputs={0: None, 1: None}).request(path="/status")
     assert (answering.status, answering.text) == (418, "no coffee")
     failing = serve(inputs={1: None, 0: 1}, entry={"output": 0}, name="test-wrap2")
@@ -91,12 +85,8 @@ def test_its_status_is_an_error_to_other_tasks_and_the_answer_to_the_client(serv
         "wrap": "test-wrap2",
         "error": "status",
     }
-
-
-def test_a_function_that_is_not_deployed_is_told_by_name(serve: Any, gateway: Any) -> None:
-    server = serve(inputs={1: None, 0: 1}, entry={"output": 0})
     del gateway.ports["sees"]
-    told = server.request().json
+    told = failing.request().json
     assert (told["code"], told["function"]) == ("status", "sees")
     assert told["message"] == "the handler answered 404: no such function"
 

@@ -15,6 +15,8 @@ from wrap.net.messages import Ident, Request, Result
 from wrap.values.value import Object
 from wrap.workers import worker_main
 
+from tests.rows import each_row
+
 BOUND_S = 180.0
 FIRST, SECOND = Ident(number=1), Ident(number=2)
 send = framing.write
@@ -31,6 +33,13 @@ WRAP = Wrap(
     timeout_s=BOUND_S,
     instances=2,
 )
+
+
+Given = Callable[[], Object]
+
+
+def answered(ident: Ident, task: int, output: Object) -> Result:
+    return Result(ident.number, task, "f", "w", 1, 0.0, 0.0, output)
 
 
 class Child:
@@ -54,9 +63,7 @@ class Child:
         send(channel, result)
         assert self._begun.wait(BOUND_S)
 
-    def _run_task(
-        self, task: int, given: Callable[[], Object], ident: Ident, process: int, *more: Any
-    ) -> Result:
+    def _run_task(self, task: int, given: Given, ident: Ident, _: int, *more: Any) -> Result:
         *_, begins = more
         if begins is not None:
             begins()
@@ -67,7 +74,7 @@ class Child:
             output = given()
         except KeyError as error:
             output = Object(f"lost {error}")
-        return Result(ident.number, task, "f", "w", process, 0.0, 0.0, output)
+        return answered(ident, task, output)
 
     def call(self, ident: Ident, tasks: list[int], given: Mapping[Key, str], rest: int) -> None:
         objects = {key: Object(text) for key, text in given.items()}
@@ -93,9 +100,7 @@ def its(monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
     child.close()
 
 
-def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_number(
-    its: Child,
-) -> None:
+def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_number(its):
     its.call(FIRST, [0], {given_to(0): "first"}, rest=9)
     assert its.answer() == (0, "first")
     its.call(SECOND, [0, 1], {given_to(0): "second", given_to(1): "other"}, rest=9)
@@ -104,21 +109,19 @@ def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_numb
     assert its.answer() == (0, "second")
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 40])
+@each_row("at_once", [1, 3, 40])
 def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
     """However many requests they come in, and after others that took no time."""
     ours, theirs = socket.socketpair()
     all_there = threading.Barrier(40)
 
-    def run_task(
-        task: int, given: Callable[[], Object], ident: Ident, process: int, *more: Any
-    ) -> Result:
+    def run_task(task: int, given: Given, ident: Ident, process: int, *more: Any) -> Result:
         *_, begins = more
         if begins is not None:
             begins()
         if task >= 100:
             all_there.wait(BOUND_S)
-        return Result(ident.number, task, "f", "w", process, 0.0, 0.0, given())
+        return answered(ident, task, given())
 
     def call(tasks: list[int]) -> None:
         objects: dict[Key, Object] = {given_to(task): Object(f"{task}") for task in tasks}
@@ -142,9 +145,7 @@ def test_a_task_that_fails_lets_no_other_overtake_the_one_that_is_prepared() -> 
     prepares, may_begin = threading.Event(), threading.Event()
     begun = list[int]()
 
-    def run_task(
-        task: int, given: Callable[[], Object], ident: Ident, process: int, *more: Any
-    ) -> Result:
+    def run_task(task: int, given: Given, ident: Ident, process: int, *more: Any) -> Result:
         *_, begins = more
         if task == 2:
             prepares.set()
@@ -155,7 +156,7 @@ def test_a_task_that_fails_lets_no_other_overtake_the_one_that_is_prepared() -> 
         if task == 0:
             assert prepares.wait(BOUND_S)
             begins()  # as where a handler fails
-        return Result(ident.number, task, "f", "w", process, 0.0, 0.0, given())
+        return answered(ident, task, given())
 
     thread = threading.Thread(target=worker_main.serve, args=(theirs, WRAP, run_task))
     thread.start()

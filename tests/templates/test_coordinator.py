@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
-import re
 import signal
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -15,8 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
+from wrap.core.program import keys
+from wrap.core.triggers import buckets
 
-from tests.templates.network import gateways
+from tests.templates.network import Stalls, gateways
 
 NAMES = ("test-home", "test-far", "test-near")
 #: Notes that it has run, and waits or ends where its folder says so.
@@ -61,9 +61,6 @@ class Cluster:
         **settings: str,
     ) -> None:
         """Tasks by their wraps and processes; task 3 runs function f3."""
-        from wrap.core.program import keys
-        from wrap.core.triggers import buckets
-
         needs = {task: [k for k in keys(of) if k is not None] for task, of in inputs.items()}
         level: dict[int, int] = {}
         for task in inputs:
@@ -184,9 +181,7 @@ def nested(inputs: dict[int, Any], output: Any, request: str) -> str:
     return of(output)
 
 
-def test_what_a_task_gives_goes_straight_to_who_waits_for_it(
-    standing: Any, in_background: Any, eventually: Callable[..., bool]
-) -> None:
+def test_what_a_task_gives_goes_straight_to_who_waits_for_it(standing, in_background, eventually):
     cluster = standing()
     assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
     cluster.forget()
@@ -203,9 +198,7 @@ def test_what_a_task_gives_goes_straight_to_who_waits_for_it(
     assert cluster.gateway.calls == calls
 
 
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))]
-)
+@pytest.mark.parametrize("seed", [0, 3])
 def test_any_graph_over_wraps_and_processes_answers_right(cluster: Cluster, seed: int) -> None:
     order = random.Random(seed)
     inputs: dict[int, Any] = {}
@@ -227,11 +220,9 @@ def test_any_graph_over_wraps_and_processes_answers_right(cluster: Cluster, seed
         assert cluster.runs(f"f{task}") == 3
 
 
-@pytest.mark.parametrize("held", ["f1", "f2", "f3", "f4"])
-def test_a_wrap_that_was_killed_costs_no_answer(
-    standing: Any, in_background: Any, eventually: Callable[..., bool], held: str
-) -> None:
-    """The far wrap is killed before, while and after its tasks run."""
+@pytest.mark.parametrize("held", ["f2", "f3"])
+def test_a_wrap_that_was_killed_costs_no_answer(standing, in_background, eventually, held):
+    """The far wrap is killed while and after its tasks run."""
     cluster = standing()
     cluster.hold(held)
     answer = in_background(cluster.ask)
@@ -244,32 +235,21 @@ def test_a_wrap_that_was_killed_costs_no_answer(
     assert cluster.runs("f2") == (2 if held == "f2" else 1)
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("held", ["f2", "f3", "f4"])
-@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
-def test_two_wraps_that_were_killed_at_once_cost_no_answer(
-    standing: Any,
-    in_background: Any,
-    eventually: Callable[..., bool],
-    held: str,
-    order: tuple[int, int],
-) -> None:
+def test_two_wraps_that_were_killed_at_once_cost_no_answer(standing, in_background, eventually):
     cluster = standing(far=1, near=1)
-    cluster.hold(held)
+    cluster.hold("f3")
     answer = in_background(cluster.ask)
-    assert eventually(lambda: cluster.has_begun(held))
-    for index in order:
-        cluster.servers[NAMES[index]].process.kill()
-    for index in order:
-        cluster.start(NAMES[index])
-    cluster.let_go(held)
+    assert eventually(lambda: cluster.has_begun("f3"))
+    for name in NAMES[1:]:
+        cluster.servers[name].process.kill()
+    for name in NAMES[1:]:
+        cluster.start(name)
+    cluster.let_go("f3")
     assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
     assert cluster.runs("f0") == 1
 
 
-def test_a_wrap_that_is_ending_takes_part_where_no_other_one_can(
-    cluster: Cluster, gateway: Any
-) -> None:
+def test_a_wrap_that_is_ending_takes_part_where_no_other_one_can(cluster, gateway):
     """As while all wraps are exchanged for those of another build, each at its own time."""
 
     class Once(dict[str, str]):
@@ -289,9 +269,7 @@ def test_a_wrap_that_is_ending_takes_part_where_no_other_one_can(
     assert not gateway.addresses
 
 
-def test_a_wrap_that_is_ending_leaves_executions_to_another_replica_at_once(
-    cluster: Cluster, eventually: Callable[..., bool]
-) -> None:
+def test_a_wrap_that_is_ending_leaves_executions_to_another_replica_at_once(cluster, eventually):
     """With one attempt: nothing was begun, so nothing is lost."""
     far = NAMES[1]
     cluster.begin(chain(), CHAIN_INPUTS, 4, attempts=1, timeout_s=10.0, WRAP_LINGER_MS="600000")
@@ -306,16 +284,11 @@ def test_a_wrap_that_is_ending_leaves_executions_to_another_replica_at_once(
     assert ending.poll() is None
 
 
-@pytest.mark.parametrize(("settings", "status"), [({}, 0), ({"WRAP_LINGER_MS": "1"}, 1)])
 def test_a_wrap_that_is_told_to_end_finishes_its_part_and_then_wakes_its_watchdog(
-    cluster: Cluster,
-    in_background: Any,
-    eventually: Callable[..., bool],
-    settings: dict[str, str],
-    status: int,
+    cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
 ) -> None:
     far = NAMES[1]
-    cluster.begin(chain(), CHAIN_INPUTS, 4, attempts=1, **settings)
+    cluster.begin(chain(), CHAIN_INPUTS, 4, attempts=1, WRAP_LINGER_MS="1")
     cluster.hold("f1")
     answer = in_background(cluster.ask)
     assert eventually(lambda: cluster.has_begun("f1"))
@@ -326,67 +299,22 @@ def test_a_wrap_that_is_told_to_end_finishes_its_part_and_then_wakes_its_watchdo
     assert ending.poll() is None
     cluster.let_go("f1")
     assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
-    assert ending.wait(60) == status
+    assert ending.wait(60) == 1
     assert cluster.runs("f1") == 1
 
 
-def test_with_one_attempt_a_lost_wrap_is_an_error_that_names_it(
-    cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
-) -> None:
-    cluster.begin(chain(), CHAIN_INPUTS, 4, attempts=1)
-    cluster.hold("f2")
-    answer = in_background(cluster.ask)
-    assert eventually(lambda: cluster.has_begun("f2"))
-    cluster.kill(NAMES[1])
-    said = answer.result()
-    assert (said.status, said.json["code"], said.json["wrap"]) == (500, "remote", NAMES[1])
-    cluster.let_go("f2")
-    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
-
-
-@pytest.mark.parametrize("name", ["f1", "f2 of fork", "f3"])
-def test_a_process_that_was_killed_costs_no_answer(
-    standing: Any, cluster: Cluster, name: str
-) -> None:
-    name, _, mechanism = name.partition(" of ")
-    if mechanism:
-        cluster.begin(chain(far=1, near=1), CHAIN_INPUTS, 4, mechanism=mechanism)
-    else:
-        cluster = standing(far=1, near=1)
+@pytest.mark.parametrize(("name", "size"), [("f1", 2), ("f2", 100_000), ("f3", 2)])
+def test_a_process_that_was_killed_costs_no_answer(standing, name, size):
+    """What f1 has given to f2 alone is made again where it is large: no other process has it."""
+    cluster, request = standing(far=1, near=1), "x" * size
     (cluster.folder / f"die-{name}").touch()
-    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
-    assert cluster.runs(name) == 2
-    others = {f"f{task}" for task in CHAIN_INPUTS} - {name}
-    assert [cluster.runs(other) for other in others] == [1] * len(others)
-
-
-def test_what_only_a_lost_process_had_is_made_again(standing: Any) -> None:
-    """f1 gives more than leaves a process that nobody else waits for."""
-    cluster = standing(far=1, near=1)
-    (cluster.folder / "die-f2").touch()
-    request = "x" * 100_000
     assert cluster.ask(request).text == nested(CHAIN_INPUTS, 4, request)
-    assert [cluster.runs(f"f{task}") for task in CHAIN_INPUTS] == [1, 2, 2, 1, 1]
+    again = {name, "f1"} if name == "f2" else {name}
+    runs = {f"f{task}": cluster.runs(f"f{task}") for task in CHAIN_INPUTS}
+    assert runs == {each: 1 + (each in again) for each in runs}
 
 
-def test_an_error_in_another_wrap_is_the_answer_and_ends_all_of_it(
-    cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
-) -> None:
-    cluster.begin({**chain(), 5: (NAMES[2], 1)}, {**CHAIN_INPUTS, 5: 0}, [4, 5])
-    cluster.hold("f5")
-    far = cluster.folder / "die-f5"
-    answer = in_background(cluster.ask)
-    assert eventually(lambda: cluster.has_begun("f5"))
-    pid = int((cluster.folder / "pid-f5").read_text())
-    far.touch()
-    cluster.let_go("f5")
-    assert answer.result().text == nested({**CHAIN_INPUTS, 5: 0}, [4, 5], "in")
-    assert int((cluster.folder / "pid-f5").read_text()) != pid
-
-
-def test_when_the_home_has_answered_nothing_goes_on_elsewhere(
-    cluster: Cluster, eventually: Callable[..., bool]
-) -> None:
+def test_when_the_home_has_answered_nothing_goes_on_elsewhere(cluster, eventually):
     """The deadline passes while a task hangs in a further process of another wrap."""
     cluster.begin({**chain(), 5: (NAMES[2], 1)}, {**CHAIN_INPUTS, 5: 0}, [4, 5], timeout_s=4.0)
     cluster.ask()
@@ -399,119 +327,52 @@ def test_when_the_home_has_answered_nothing_goes_on_elsewhere(
     assert eventually(lambda: not Path(f"/proc/{pid}").exists())
 
 
-class Relay:
-    """Passes connections on to a wrap, and can cut them."""
-
-    def __init__(self, to: tuple[str, int]) -> None:
-        self._to = to
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1 {self._listener.getsockname()[1]}"
-        self._open: list[socket.socket] = []
-        self._cut: set[socket.socket] = set()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> int:
-        """End all connections, as a network does that fails; how many there were."""
-        pairs, self._open = self._open, []
-        self._cut.update(pairs)
-        for each in pairs:
-            with suppress(OSError):
-                # No orderly end: what is on its way is gone.
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-                each.shutdown(socket.SHUT_RD)
-                each.close()
-        return len(pairs)
-
-    def close(self) -> None:
-        self._listener.close()
-        self.cut()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                far = socket.create_connection(self._to)
-                self._open += [near, far]
-                for one, other in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
-
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
-        with suppress(OSError):
-            while piece := one.recv(1 << 16):
-                other.sendall(piece)
-            if one not in self._cut:
-                other.shutdown(socket.SHUT_WR)
-
-
-@pytest.fixture
-def relayed(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> Iterator[dict[str, Relay]]:
-    """Stands between wraps and what the gateway says of their addresses."""
-    relays: dict[str, Relay] = {}
-    yield relays
-    for each in relays.values():
-        each.close()
-
-
-@pytest.mark.parametrize("held", ["f1", "f3"])
-def test_a_connection_that_is_cut_costs_no_answer(
-    cluster: Cluster,
-    gateway: Any,
-    relayed: dict[str, Relay],
-    in_background: Any,
-    eventually: Callable[..., bool],
-    held: str,
-) -> None:
+def test_a_connection_that_is_cut_costs_no_answer(cluster, gateway, in_background, eventually):
     cluster.begin(chain(), CHAIN_INPUTS, 4)
-    for name in NAMES[1:]:
-        host, port = cluster.servers[name].request("GET", "/_/address").text.split()
-        relayed[name] = Relay((host, int(port)))
-        gateway.addresses[name] = relayed[name].address
-    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
-    cluster.hold(held)
-    (cluster.folder / f"began-{held}").unlink()
-    answer = in_background(cluster.ask)
-    assert eventually(lambda: cluster.has_begun(held))
-    assert all(relay.cut() for relay in relayed.values())
-    cluster.let_go(held)
-    assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
+    relays = []
+    with ExitStack() as closing:
+        for name in NAMES[1:]:
+            port = cluster.servers[name].request("GET", "/_/address").text.split()[1]
+            relays.append(closing.enter_context(contextlib.closing(Stalls(int(port)))))
+            gateway.addresses[name] = f"127.0.0.1 {relays[-1].port}"
+        assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+        cluster.hold("f3")
+        (cluster.folder / "began-f3").unlink()
+        answer = in_background(cluster.ask)
+        assert eventually(lambda: cluster.has_begun("f3"))
+        assert all(relay.cut() for relay in relays)
+        cluster.let_go("f3")
+        assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
     assert [cluster.runs(f"f{task}") for task in CHAIN_INPUTS] == [2] * len(CHAIN_INPUTS)
 
 
-def test_many_at_once_with_a_wrap_killed_are_all_right(
-    cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
-) -> None:
-    cluster.begin(chain(far=1), CHAIN_INPUTS, 4)
-    answers = [in_background(cluster.ask, f"n{number}") for number in range(60)]
+def test_many_at_once_with_a_wrap_killed_are_all_right(standing, in_background, eventually):
+    cluster = standing(far=1, near=1)
+    answers = [in_background(cluster.ask, f"n{number}") for number in range(30)]
     assert eventually(lambda: cluster.runs("f2") >= 5)
     cluster.kill(NAMES[1])
     for number, answer in enumerate(answers):
         assert answer.result().text == nested(CHAIN_INPUTS, 4, f"n{number}")
-    assert re.fullmatch("x{60,}", (cluster.folder / "ran-f3").read_text())
-    assert cluster.runs("f4") >= len(answers)
+    assert cluster.runs("f3") >= len(answers) <= cluster.runs("f4")
 
 
-def test_what_an_execution_had_is_gone_with_its_end(
-    standing: Any, eventually: Callable[..., bool]
-) -> None:
+def test_what_an_execution_had_is_gone_with_its_end(standing, eventually):
     """It does not wait until cycles are looked for: that is after many executions."""
     cluster = standing()
     home = psutil.Process(cluster.servers[NAMES[0]].process.pid)
     assert cluster.ask().status == 200
     before, request = home.memory_info().rss, "x" * 8_000_000
-    for _ in range(12):
+    for _ in range(10):
         assert len(cluster.ask(request).text) > len(request)
     assert eventually(lambda: home.memory_info().rss < before + 8 * len(request))
 
 
-@pytest.mark.parametrize("concurrency", ["1", "2"])
-def test_executions_do_not_wait_for_workers_of_each_other(
-    cluster: Cluster, in_background: Any, concurrency: str
-) -> None:
+def test_executions_do_not_wait_for_workers_of_each_other(cluster, in_background):
     """Each wrap has workers of executions that wait for those that another wrap has."""
     place = {0: ("test-home", 1), 1: ("test-far", 1), 2: ("test-near", 1), 3: ("test-far", 1)}
     place |= {4: ("test-near", 1), 5: ("test-home", 1)}
     chain = {task: task - 1 if task else None for task in place}
-    cluster.begin(place, chain, 5, pool_concurrency=concurrency)
+    cluster.begin(place, chain, 5, pool_concurrency="1")
     bodies = [f"request {number}" for number in range(16)]
     answers = [in_background(cluster.ask, body) for body in bodies]
     for body, answer in zip(bodies, answers, strict=True):

@@ -11,56 +11,25 @@ from tests.rows import each_row
 
 CORE = Path(__file__).parents[2] / "templates" / "python3-wrap" / "wrap" / "core"
 #: What waits, or touches what is outside the process.
-IMPURE = {
-    *(
-        "_thread",
-        "asyncio",
-        "concurrent",
-        "ctypes",
-        "fcntl",
-        "importlib",
-        "http",
-        "io",
-        "mmap",
-        "multiprocessing",
-    ),
-    *(
-        "os",
-        "queue",
-        "random",
-        "secrets",
-        "select",
-        "selectors",
-        "shutil",
-        "signal",
-        "socket",
-        "ssl",
-        "subprocess",
-    ),
-    *("tempfile", "threading", "time", "urllib"),
-}
+_IMPURE = (
+    "_thread asyncio concurrent ctypes fcntl http importlib io mmap multiprocessing os queue random"
+    " secrets select selectors shutil signal socket ssl subprocess tempfile threading time urllib"
+)
 MODULES = sorted(CORE.rglob("*.py"))
 
 
 @each_row("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
-def test_the_core_imports_no_clock_chance_thread_socket_or_file(module: Path) -> None:
+def test_the_core_imports_no_clock_chance_thread_socket_or_file_and_nothing_else_of_the_wrap(
+    module: Path,
+) -> None:
     imported = set[str]()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            imported.add(str(node.module).partition(".")[0])
-    assert not imported & IMPURE
-
-
-@each_row("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
-def test_the_core_imports_nothing_else_of_the_wrap(module: Path) -> None:
-    names = [
-        str(node.module)
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and not node.level
-    ]
-    ours = [name for name in names if name.partition(".")[0] == "wrap"]
+            imported.add(str(node.module))
+    assert not {name.partition(".")[0] for name in imported} & set(_IMPURE.split())
+    ours = [name for name in imported if name.partition(".")[0] == "wrap"]
     assert all(name.startswith("wrap.core") for name in ours)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from wrap.observe.metrics import tree_cpu_s
+
 
 def process(proc: Path, number: int, ticks: tuple[int, int, int, int], *children: int) -> None:
     """A process with a name that looks like fields, and threads that have started the children."""
@@ -20,8 +22,6 @@ def process(proc: Path, number: int, ticks: tuple[int, int, int, int], *children
 
 
 def test_it_is_that_of_a_process_and_its_descendants_with_those_that_ended(tmp_path: Path) -> None:
-    from wrap.observe.metrics import tree_cpu_s
-
     process(tmp_path, 1, (100, 20, 3, 4), 2, 3)
     process(tmp_path, 2, (1000, 0, 0, 0), 4)
     process(tmp_path, 4, (5, 5, 0, 0))

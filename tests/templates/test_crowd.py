@@ -6,30 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from wrap.core.unproven import UnauthenticatedCallers
+from wrap.net.peer_server import Refusals
 
 MOST, MOMENT_S, LONGEST_S = 3, 0.5, 10.0
 
 
 @pytest.fixture
 def crowd() -> Any:
-    from wrap.core.unproven import UnauthenticatedCallers
-
     return UnauthenticatedCallers(MOST, MOMENT_S, LONGEST_S)
 
 
-def test_the_oldest_gives_way_to_the_newest(crowd: Any) -> None:
+def test_the_oldest_gives_way_to_the_newest_unless_it_has_proved_itself(crowd: Any) -> None:
     gave_way = [crowd.add(number, now=float(number)) for number in range(6)]
     assert gave_way == [None, None, None, 0, 1, 2]
-    assert crowd.all() == [3, 4, 5]
-
-
-def test_who_has_proved_itself_leaves_its_place(crowd: Any) -> None:
-    for number in range(MOST):
-        crowd.add(number, now=0.0)
-    crowd.remove(1)
-    crowd.remove(1)
-    assert crowd.add(3, now=1.0) is None
-    assert crowd.all() == [0, 2, 3]
+    crowd.remove(4)
+    crowd.remove(4)
+    assert crowd.add(6, now=6.0) is None
+    assert crowd.all() == [3, 5, 6]
 
 
 def test_each_stays_for_a_moment_whoever_wants_its_place(crowd: Any) -> None:
@@ -72,8 +66,6 @@ class Times:
 
 
 def test_refusals_are_logged_once_a_second_with_how_many_there_were(capsys: Any) -> None:
-    from wrap.net.peer_server import Refusals
-
     times: Any = Times()
     refusals = Refusals(times, lambda: times.now)
     refusals.add(ValueError("a"))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import json
 import os
 import re
-import signal
 import socket
 import time
 from collections.abc import Callable
@@ -15,21 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wrap.net.handshake import introduce
 
 OTHER = "test-wrap2"
 KEY, SECRET = "the build's key", "a secret of the deployment"
-#: What the other wrap runs: where it is told to, it fails, or says so and waits for a file.
+PROOF = hmac.digest(SECRET.encode(), KEY.encode(), "sha256")
+#: What the other wrap runs: where it is told to, it fails.
 HANDLER = """
-import os, pathlib, time
+import os
 
 def handle(req):
     text = req if isinstance(req, str) else req.decode("latin-1")
     if text.startswith("fail"):
         raise ValueError(text)
-    if text.startswith("wait "):
-        pathlib.Path(text[5:] + " waits").touch()
-        while not pathlib.Path(text[5:]).exists():
-            time.sleep(0.01)
     return f"{os.getpid()} {text}"
 """
 BYTES = """
@@ -101,37 +96,27 @@ def test_bytes_of_any_size_come_as_they_were(pair: Pair) -> None:
     assert pair.gateway.calls == 0
 
 
-def test_an_error_is_told_as_by_the_gateway(pair: Pair) -> None:
+def test_what_is_not_of_the_deployment_is_called_by_the_gateway_which_tells_the_same(pair):
     pair.begin()
     directly = pair.ask("fail")
-    pair.far.terminate()
-    pair.start_far(secret="")
-    by_gateway = pair.ask("fail")
-    assert pair.gateway.calls == 1
-    assert directly.status == by_gateway.status == 500
-    assert directly.json == by_gateway.json
+    for calls, secret in enumerate(("", "another"), 1):
+        pair.far.terminate()
+        far = pair.start_far(secret=secret)
+        by_gateway = pair.ask("fail")
+        assert pair.gateway.calls == calls
+        assert directly.status == by_gateway.status == 500
+        assert directly.json == by_gateway.json
+        pair.far = far
+        assert ("was refused, the 1." in far.log.read_text()) == bool(secret)
 
 
-@pytest.mark.parametrize("far", [{"secret": ""}, {"secret": "another"}])
-def test_what_is_not_of_the_deployment_is_called_by_the_gateway(
-    pair: Pair, far: dict[str, str]
-) -> None:
-    pair.begin(**far)
-    assert pair.ask("hello").text.endswith("hello")
-    assert pair.gateway.calls == 1
-    assert ("was refused, the 1." in pair.far.log.read_text()) == (far != {"secret": ""})
-
-
-def test_strangers_are_refused_and_counted_and_nothing_is_disturbed(
-    pair: Pair, eventually: Callable[..., bool]
-) -> None:
+def test_strangers_are_refused_and_counted_and_nothing_is_disturbed(pair, eventually):
     pair.begin()
     silent = [socket.create_connection(pair.address) for _ in range(20)]
     with socket.create_connection(pair.address) as replayed:
         # A proof is of one connection's nonces, and so of no use on another one.
-        key = hmac.digest(SECRET.encode(), KEY.encode(), "sha256")
         nonce = bytes(16)
-        replayed.sendall(nonce + hmac.digest(key, b"call" + nonce + nonce, hashlib.sha256))
+        replayed.sendall(nonce + hmac.digest(PROOF, b"call" + nonce + nonce, "sha256"))
     for garbage in (b"", b"GET / HTTP/1.1\r\n\r\n", os.urandom(100_000)):
         with socket.create_connection(pair.address) as stranger:
             stranger.sendall(garbage)
@@ -147,12 +132,9 @@ KEPT = 256
 
 def proves(address: tuple[str, int]) -> bool:
     """Whether one that has the secret gets through."""
-    from wrap.net.handshake import introduce
-
-    key = hmac.digest(SECRET.encode(), KEY.encode(), "sha256")
     with socket.create_connection(address) as peer:
         try:
-            introduce(peer, key, time.monotonic() + 60)
+            introduce(peer, PROOF, time.monotonic() + 60)
         except ConnectionError:
             return False
         return True
@@ -165,6 +147,7 @@ def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_plac
     burst = [in_background(pair.ask, f"{n}") for n in range(32)]
     assert all(each.result().status == 200 for each in burst)
     threads, descriptors = pair.far.threads(), pair.far.descriptors()
+    near = pair.near.descriptors()
     with strangers_at(pair.address) as strangers:
         assert eventually(lambda: strangers.ended > strangers.many)
         for _ in range(3):
@@ -175,6 +158,8 @@ def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_plac
             assert pair.far.threads() <= threads + 32  # those of 32 requests
             assert pair.far.descriptors() <= descriptors + KEPT + 2 * 32
     assert eventually(lambda: pair.far.descriptors() <= descriptors + 2 * 32)
+    assert eventually(lambda: pair.near.descriptors() <= near + 2 * 32)
+    assert pair.gateway.calls == 0
     assert pair.ask("hello").text.endswith("hello")
     told = [line for line in pair.far.log.read_text().splitlines() if "refused" in line]
     page = pair.far.request("GET", "/metrics").text
@@ -184,9 +169,7 @@ def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_plac
 
 
 @pytest.mark.slow
-def test_of_few_descriptors_strangers_have_a_share(
-    pair: Pair, strangers_at: Any, in_background: Any, eventually: Callable[..., bool]
-) -> None:
+def test_of_few_descriptors_strangers_have_a_share(pair, strangers_at, in_background, eventually):
     """Where a process may have 64, strangers have 8, and those of requests are left."""
     pair.begin(descriptors=64)
     with strangers_at(pair.address) as strangers:
@@ -198,81 +181,13 @@ def test_of_few_descriptors_strangers_have_a_share(
     assert "Too many open files" not in pair.far.log.read_text()
 
 
-def test_garbage_of_one_that_has_the_secret_ends_its_connection_alone(
-    pair: Pair, eventually: Callable[..., bool]
-) -> None:
+def test_garbage_of_one_that_has_the_secret_ends_its_connection_alone(pair, eventually):
     pair.begin()
-    for garbage in (b"\xff" * 8, b"\x00\x00\x00\x02{}", json.dumps([1, 2]).encode()):
+    for garbage in (b"\xff" * 8, b"\x00\x00\x00\x02{}", b"[1, 2]"):
         with socket.create_connection(pair.address) as peer:
-            theirs = peer.recv(16)
-            key = hmac.digest(SECRET.encode(), KEY.encode(), "sha256")
-            peer.sendall(bytes(16) + hmac.digest(key, b"call" + theirs + bytes(16), "sha256"))
-            assert len(peer.recv(32, socket.MSG_WAITALL)) == 32
+            introduce(peer, PROOF, time.monotonic() + 60)
             peer.sendall(garbage)
             peer.shutdown(socket.SHUT_WR)
             assert not peer.recv(1)
     assert pair.ask("hello").text.endswith("hello")
     assert eventually(lambda: "the 3. so far" in pair.far.log.read_text())
-
-
-def test_a_wrap_that_was_killed_is_found_again(pair: Pair) -> None:
-    pair.begin()
-    before = pair.ask("hello").text.split()[0]
-    pair.far.process.kill()
-    pair.far.process.wait()
-    pair.far = pair.start_far()
-    after = {pair.ask("hello").text.split()[0] for _ in range(3)}
-    assert after == {str(pair.far.process.pid)} != {before}
-    assert pair.gateway.calls == 0
-
-
-def test_what_a_wrap_did_that_was_killed_is_done_by_another(
-    pair: Pair, in_background: Any, tmp_path: Path, eventually: Callable[..., bool]
-) -> None:
-    pair.begin(attempts=2)
-    go_on = tmp_path / "go on"
-    answer = in_background(pair.ask, f"wait {go_on}")
-    assert eventually((tmp_path / "go on waits").exists)
-    far = pair.far
-    pair.ask("hello")
-    pair.far = pair.start_far()
-    far.process.kill()
-    go_on.touch()
-    assert answer.result().text == f"{pair.far.process.pid} wait {go_on}"
-    assert pair.gateway.calls == 0
-
-
-def test_a_wrap_that_ends_answers_what_it_has_in_hand(
-    pair: Pair, in_background: Any, tmp_path: Path, eventually: Callable[..., bool]
-) -> None:
-    pair.begin()
-    go_on = tmp_path / "go on"
-    answer = in_background(pair.ask, f"wait {go_on}")
-    assert eventually((tmp_path / "go on waits").exists)
-    far = pair.far
-    far.process.send_signal(signal.SIGTERM)
-    for _ in range(3):  # rounds of its loop, which has heard it then
-        far.request("GET", "/_/health")
-    go_on.touch()
-    assert answer.result().text == f"{far.process.pid} wait {go_on}"
-    assert far.process.wait(60) == 0
-    assert pair.gateway.calls == 0
-
-
-def test_many_at_once_leave_nothing(
-    pair: Pair, in_background: Any, eventually: Callable[..., bool]
-) -> None:
-    pair.begin()
-
-    def burst(count: int) -> None:
-        answers = [in_background(pair.ask, f"{number}") for number in range(count)]
-        texts = [each.result().text for each in answers]
-        assert [re.sub(r"^\d+ ", "", text) for text in texts] == [str(n) for n in range(count)]
-
-    burst(32)
-    before = pair.near.descriptors() + pair.far.descriptors()
-    for _ in range(5):
-        burst(32)
-    most = before + 2 * 32
-    assert eventually(lambda: pair.near.descriptors() + pair.far.descriptors() <= most)
-    assert pair.gateway.calls == 0

@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from wrap.cluster.durable import DurableBuckets
+from wrap.core.errors import TaskError
+from wrap.dispatch.bucket_runs import BucketRuns
+from wrap.net.object_store.redis import Redis
+from wrap.values.value import JSON, Object
 
 from chiron.workflow.buckets import parse_buckets
 
-pytestmark = [
-    pytest.mark.redis,
-    pytest.mark.parametrize("store", ["redis"], indirect=True),
-]
+pytestmark = [pytest.mark.redis, pytest.mark.parametrize("store", ["redis"], indirect=True)]
 #: Events go through `first`, which gives each twice, to windows, and what fires to `last`, of
 #: which further windows go to `total`.
 DECLARED = parse_buckets(
@@ -50,10 +52,6 @@ class Replicas:
         self.all = [self._another() for _ in range(REPLICAS)]
 
     def _another(self) -> Any:
-        from wrap.cluster.durable import DurableBuckets
-        from wrap.dispatch.bucket_runs import BucketRuns
-        from wrap.net.object_store.redis import Redis
-
         redis = Redis(urlsplit(self._place.url), self._place.password)
         works, attempts = list[Any](), list[Any]()
 
@@ -83,8 +81,6 @@ class Replicas:
 
     def take(self, replica: Any, count: int) -> None:
         """A request comes with so many events."""
-        from wrap.values.value import JSON, Object
-
         events = [*range(self.taken, self.taken + count)]
         self.taken += count
         request = Object(json.dumps(events).encode(), JSON)
@@ -97,8 +93,6 @@ class Replicas:
 
     def lose_answer(self, replica: Any) -> None:
         """The same, but that the first answer does not come."""
-        from wrap.core.errors import TaskError
-
         run = replica.redis.run
 
         def run_in_vain(*arguments: Any) -> Any:
@@ -112,8 +106,6 @@ class Replicas:
 
     def run(self, replica: Any, place: int) -> bool:
         """One of its functions ends; whether one ran."""
-        from wrap.values.value import JSON, Object
-
         while replica.works:
             replica.works.pop()()
         if not replica.attempts:
@@ -198,10 +190,9 @@ STEPS = st.tuples(
 
 
 @settings(
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-@given(st.lists(STEPS, min_size=40, max_size=150))
+@given(st.lists(STEPS, min_size=30, max_size=90))
 def test_nothing_is_lost_and_nothing_is_in_two_windows(emptied, monkeypatch, steps):
     redis = pytest.importorskip("redis")
     monkeypatch.setattr("wrap.cluster.durable._PAUSE_S", 0.0)

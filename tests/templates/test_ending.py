@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-
 from wrap.core.ending import accepts_data, accepts_execution, may_exit, replica_of
 
 from tests.rows import each_row
-
-BOTH = (False, True)
-
-
-@each_row(("urged", "is_expected"), [*itertools.product(BOTH, BOTH)])
-def test_a_replica_that_stays_takes_part_in_all(urged: bool, is_expected: bool) -> None:
-    assert accepts_execution(False, urged, is_expected)
-    assert accepts_data(False, is_expected)
 
 
 @each_row(
     ("urged", "is_expected", "takes"),
     [(False, False, False), (True, False, True), (False, True, True), (True, True, True)],
 )
-def test_one_that_is_ending_begins_what_no_other_one_can(
-    urged: bool, is_expected: bool, takes: bool
-) -> None:
+def test_one_that_is_ending_begins_what_no_other_one_can(urged, is_expected, takes):
+    """It keeps objects of what it takes part in: who gave them may have ended."""
     assert accepts_execution(True, urged, is_expected) == takes
-
-
-def test_what_it_keeps_of_an_execution_it_takes_part_in() -> None:
-    """Else the objects that it has taken would be gone: who gave them may have ended."""
-    for is_expected in BOTH:
-        assert accepts_data(True, is_expected) == accepts_execution(True, False, is_expected)
+    assert accepts_data(True, is_expected) == accepts_execution(True, False, is_expected)
+    assert accepts_execution(False, urged, is_expected) and accepts_data(False, is_expected)
 
 
 @each_row(

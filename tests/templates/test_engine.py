@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -141,9 +140,7 @@ def simulated(case: Case) -> Simulated:
 
 
 @given(cases(), st.randoms(use_true_random=False))
-def test_every_task_begins_once_and_when_all_that_it_awaits_has_ended(
-    case: Case, order: random.Random
-) -> None:
+def test_every_task_begins_once_and_when_all_that_it_awaits_has_ended(case, order):
     execution, ended = simulated(case), set[int]()
     running = list(execution.start())
     while running:
@@ -203,37 +200,6 @@ def test_what_is_far_away_is_called_first_and_what_is_here_last(case: Case) -> N
         assert len({call.place for call in calls}) == len(calls)
 
 
-@given(cases(), st.randoms(use_true_random=False))
-def test_executions_of_one_part_do_not_see_each_other(case: Case, order: random.Random) -> None:
-    """Each goes as one that is alone and told the same, with a part of its own."""
-    shared = case.graph.part(case.place_of, case.gives)
-    pairs = [(Engine(shared), Engine(case.graph.part(case.place_of, case.gives))) for _ in range(3)]
-    running = list[tuple[int, int]]()
-    for number, (one, other) in enumerate(pairs):
-        step = one.start()
-        assert step == other.start()
-        running += [(number, task) for task in step.begins]
-    while running:
-        number, task = running.pop(order.randrange(len(running)))
-        one, other = pairs[number]
-        step = one.ended(task)
-        assert step == other.ended(task)
-        running += [(number, each) for each in step.begins]
-    assert not any(engine.left for pair in pairs for engine in pair)
-
-
 def test_a_task_that_is_not_known_cannot_be_part_of_anything() -> None:
     with pytest.raises(KeyError):
         Graph([((), (0,))], {0: None}).part({0: MAIN, 1: MAIN}, ())
-
-
-def test_a_process_is_called_again_for_what_needs_others_and_keeps_what_it_has() -> None:
-    """0 and 2 run in process 1, 1 between them here; 2 also needs what 0 gave."""
-    made = [((), (0,)), ((0,), (1,)), ((0, 1), (2,))]
-    sources: dict[int, Source] = {0: None, 1: 0, 2: [0, 1]}
-    part = Graph(made, sources).part({0: 1, 1: MAIN, 2: 1}, {2})
-    assert [call for calls in part.calls.values() for call in calls] == [
-        Call(1, (0,), (None,), frozenset({0})),
-        Call(MAIN, (1,), (0,), frozenset({1})),
-        Call(1, (2,), (0, 1), frozenset({2})),
-    ]

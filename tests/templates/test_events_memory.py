@@ -10,10 +10,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from wrap.cluster.durable import DurableBuckets
+from wrap.core.errors import TaskError
+from wrap.dispatch.bucket_runs import BucketRuns
+from wrap.values.quota import Quota
+from wrap.values.value import JSON, Object
 
 from chiron.workflow.buckets import parse_buckets
 
-EVENTS = 1000
+EVENTS = 300
 #: What is measured may be above what is counted by this factor.
 FACTOR = 1.0
 #: What triggers remember of the last 10,000 objects, in each bucket, is not counted.
@@ -32,10 +37,6 @@ TRIGGERS: dict[str, dict[str, Any]] = {
 
 def stream(held: dict[str, Any], durable: bool, most: int = 1 << 40) -> Any:
     """Buckets whose functions do not run, and whose orders are not written, unless a test does."""
-    from wrap.cluster.durable import DurableBuckets
-    from wrap.dispatch.bucket_runs import BucketRuns
-    from wrap.values.quota import Quota
-
     document = {
         "entry": "events",
         "durable": durable,
@@ -69,8 +70,6 @@ def event(size: int, number: int) -> dict[str, Any]:
 
 def run_all(held: Any, answers: Any = None) -> None:
     """All of `first` end, each with its input, or with what is given."""
-    from wrap.values.value import Object
-
     while held.ready and held.ready._waiting[0].task == "first":
         attempt = held._next()
         output = answers or Object(attempt.firing.items[0].value.data()[:])
@@ -83,8 +82,6 @@ def run_all(held: Any, answers: Any = None) -> None:
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("requests", [1, EVENTS])
 def test_what_is_counted_is_no_less_than_what_is_taken(trigger, size, durable, requests):
-    from wrap.values.value import JSON, Object
-
     each = EVENTS // requests
     held = stream(TRIGGERS[trigger], durable)
     gc.collect()
@@ -108,9 +105,6 @@ def test_what_is_counted_is_no_less_than_what_is_taken(trigger, size, durable, r
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("body", ["[" + ",".join(["1"] * 70_000) + "]", "[" * 70_000, "1" * 2**20])
 def test_refusing_a_request_takes_no_more_than_is_allowed(body, durable):
-    from wrap.core.errors import TaskError
-    from wrap.values.value import JSON, Object
-
     most = 1 << 20
     held = stream(TRIGGERS["by-time"], durable, most)
     request = Object(body.encode(), JSON)
@@ -128,9 +122,6 @@ def test_refusing_a_request_takes_no_more_than_is_allowed(body, durable):
 
 
 def test_requests_of_one_event_are_taken_until_there_is_no_memory_and_then_refused():
-    from wrap.core.errors import TaskError
-    from wrap.values.value import JSON, Object
-
     most = 1 << 20
     held = stream(TRIGGERS["by-set"], False, most)
     tracemalloc.start()
@@ -145,8 +136,6 @@ def test_requests_of_one_event_are_taken_until_there_is_no_memory_and_then_refus
 
 
 def test_a_function_that_gives_more_than_there_is_memory_for_has_failed():
-    from wrap.values.value import JSON, Object
-
     most = 1 << 20
     held = stream(TRIGGERS["by-time"], False, most)
     held.take(Object(b"1", JSON), lambda _: None)
@@ -156,8 +145,6 @@ def test_a_function_that_gives_more_than_there_is_memory_for_has_failed():
 
 
 def test_a_function_that_emits_more_than_there_is_memory_for_has_failed():
-    from wrap.values.value import JSON, Object
-
     most = 1 << 20
     held = stream(TRIGGERS["by-time"], False, most)
     held.take(Object(b"1", JSON), lambda _: None)

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
@@ -32,6 +33,8 @@ from wrap.values.inputs import Inputs
 from wrap.values.value import Object
 from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
 
+from tests.rows import each_row
+
 BOUND_S = 180.0
 
 
@@ -52,20 +55,23 @@ class Full:
         pass
 
 
+ONE_TASK = Wrap(
+    name="first",
+    workflow="demo",
+    functions={"f": "flask"},
+    tasks={0: "f"},
+    processes=[[0]],
+    inputs={0: None},
+    buckets=[([], [0])],
+    mechanism="pool",
+    timeout_s=BOUND_S,
+    entry=Entry(0),
+)
+
+
 def outcome_of(processes: list[list[int]], threads: ThreadPool, seconds: float) -> Outcome:
     """What one task gives; its process, if it has one of its own, is never to be had."""
-    wrap = Wrap(
-        name="first",
-        workflow="demo",
-        functions={"f": "flask"},
-        tasks={0: "f"},
-        processes=processes,
-        inputs={0: None},
-        buckets=[([], [0])],
-        mechanism="pool",
-        timeout_s=BOUND_S,
-        entry=Entry(0),
-    )
+    wrap = replace(ONE_TASK, processes=processes)
     mechanism, transport = cast(Mechanism, Full()), cast(Transport, None)
     runtime = Runtime(wrap, {}, threads, Loop(), mechanism, transport, Route("", threads=1))
     outcomes = SimpleQueue[Outcome]()
@@ -119,22 +125,16 @@ class Others(Transport):
 
 def deciding(states: dict[str, Any], tasks: dict[str, int]) -> Wrap:
     """The entry wrap of a machine whose tasks run in other wraps."""
-    return Wrap(
-        name="first",
-        workflow="demo",
+    machine = {"StartAt": next(iter(states)), "States": states}
+    return replace(
+        ONE_TASK,
         functions={},
         tasks={},
         processes=[[]],
         inputs={},
         buckets=[],
-        mechanism="pool",
-        timeout_s=BOUND_S,
         instances=2,
-        entry=Entry(
-            None,
-            machine={"StartAt": next(iter(states)), "States": states},
-            states=tasks,
-        ),
+        entry=Entry(None, machine=machine, states=tasks),
         remotes={name: {task: name} for name, task in tasks.items()},
     )
 
@@ -171,13 +171,6 @@ def test_what_ends_while_another_wrap_is_called_is_no_task_to_begin() -> None:
     assert decided({"Both": both}, {"fast": 0, "slow": 1}, BOUND_S) == '["fast","slow"]'
 
 
-def test_a_wait_beyond_the_deadline_is_named() -> None:
-    outcome = decided({"Wait": {"Type": "Wait", "Seconds": 100, "End": True}}, {}, 1.0)
-    assert isinstance(outcome, TaskError)
-    assert (outcome.code, outcome.status) == ("timeout", 504)
-    assert "a Wait" in outcome.message
-
-
 def test_an_action_that_fails_does_not_end_the_loop(capsys: pytest.CaptureFixture[str]) -> None:
     loop, done = Loop(), SimpleQueue[str]()
 
@@ -211,12 +204,9 @@ def test_a_request_is_served_also_if_no_thread_can_be_had_for_it():
     assert dispatcher.count() == (0, 0)
 
 
-#: A path whose cost is the cube of the number of items.
-ENDLESS = "$.i[?(count($..[?(count($..*) > 0)]) < 0)]"
-
-
-@pytest.mark.parametrize("path", [ENDLESS, "$..[?(count($..[?(count($..*) > 0)]) < 0)]"])
-def test_an_evaluation_without_end_ends_at_the_deadline(path: str) -> None:
+def test_an_evaluation_without_end_ends_at_the_deadline() -> None:
+    """The cost of its path is the cube of the number of items."""
+    path = "$.i[?(count($..[?(count($..*) > 0)]) < 0)]"
     request = f'{{"i":[{",".join(["[[1]]"] * 2000)}]}}'
     state = {"Type": "Pass", "Parameters": {"x.$": path}, "End": True}
     outcome = decided({"S": state}, {}, 0.3, request)
@@ -225,9 +215,7 @@ def test_an_evaluation_without_end_ends_at_the_deadline(path: str) -> None:
     assert "while expressions of the workflow were evaluated" in outcome.message
 
 
-def test_neither_the_loop_nor_who_brings_a_request_evaluates(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_neither_the_loop_nor_who_brings_a_request_evaluates(monkeypatch):
     seen = set[threading.Thread]()
 
     def note(_: Patience) -> None:
@@ -247,9 +235,7 @@ def test_neither_the_loop_nor_who_brings_a_request_evaluates(
     assert seen
 
 
-@pytest.mark.parametrize(
-    "request_", ["[" * 300 + "]" * 300, '{"n":1e999}', f'{{"n":{"9" * 4301}}}']
-)
+@each_row("request_", ["[" * 300 + "]" * 300, '{"n":1e999}', f'{{"n":{"9" * 4301}}}'])
 def test_a_request_that_cannot_be_read_fails_by_name(request_: str) -> None:
     outcome = decided({"S": {"Type": "Pass", "End": True}}, {}, BOUND_S, request_)
     assert isinstance(outcome, TaskError)
@@ -271,14 +257,11 @@ def grown(last: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_what_is_too_deep_to_be_given_to_a_task_fails_that_task() -> None:
+def test_what_is_too_deep_to_be_given_to_a_task_fails_it_and_as_an_answer_fails_by_name():
     caught = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.v", "Next": "Then"}]
     last = {"Type": "Task", "Resource": "fast", "Catch": caught, "End": True}
     states = grown(last) | {"Then": {"Type": "Pass", "OutputPath": "$.v.Error", "End": True}}
     assert decided(states, {"fast": 0}, BOUND_S) == '"States.TaskFailed"'
-
-
-def test_an_answer_that_is_too_deep_fails_by_name() -> None:
     outcome = decided(grown({"Type": "Succeed"}), {}, BOUND_S)
     assert isinstance(outcome, TaskError)
     assert outcome.message.startswith("States.Runtime: the output: a value is nested")

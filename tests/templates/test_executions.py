@@ -11,9 +11,7 @@ STEPS = st.sampled_from(["begin", "end", "fail", "deliver", "forget", "begin_aga
 
 
 @given(st.lists(st.tuples(STEPS, st.integers(0, 2))))
-def test_an_execution_gets_all_that_came_for_it_once_and_in_order(
-    steps: list[tuple[str, int]],
-) -> None:
+def test_an_execution_gets_all_that_came_for_it_once_and_in_order(steps):
     """Each of the steps of the messages may come at any time, and again."""
     executions = DistributedExecutions[object, int]()
     running, kept, ended = dict[int, object](), dict[int, list[int]](), dict[int, bool]()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 CONFIGURES = """
     from flask import current_app, g
 
@@ -24,14 +20,9 @@ READS = """
 """
 
 
-@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]])
-def test_no_function_has_the_settings_of_anothers_application(
-    processes: Any, start: Any, wrap_image: Any
-) -> None:
+def test_no_function_has_the_settings_of_anothers_application(start, wrap_image):
     handlers = {"configures": CONFIGURES, "reads": READS}
-    image = wrap_image(
-        handlers, processes, mechanism="pool", inputs={0: None, 1: 0}, entry={"output": 1}
-    )
-    server = start(image, pool_concurrency="1")
+    image = wrap_image(handlers, [[0, 1]], inputs={0: None, 1: 0}, entry={"output": 1})
+    server = start(image)
     for _ in range(3):
         assert server.request().text == '{"a":null,"b":2,"page":"[]"}\n'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +67,14 @@ def grouped_by(expression: promql_parser.Expr) -> set[str]:
     return found
 
 
-@pytest.fixture
-def told(wrap_image: Any, start: Any) -> dict[str, set[str]]:
+@pytest.fixture(scope="module")
+def told(shared_image: Any, shared_start: Any) -> dict[str, set[str]]:
     """The metrics of a wrap with an SLO and of one with buckets, and the labels of each."""
     workflow = parse_buckets(EVENTS, "events")
     entry = {"output": None, "states": {"first": 0}, "buckets": workflow.buckets}
     servers = [
-        start(wrap_image({"f": ECHO}, entry={"output": 0}), WRAP_SLO_MS="100"),
-        start(wrap_image({"first": ECHO}, name="events-wrap1", entry=entry)),
+        shared_start(shared_image({"f": ECHO}, entry={"output": 0}), WRAP_SLO_MS="100"),
+        shared_start(shared_image({"first": ECHO}, name="events-wrap1", entry=entry)),
     ]
     found: dict[str, set[str]] = {}
     for server in servers:
@@ -86,9 +85,7 @@ def told(wrap_image: Any, start: Any) -> dict[str, set[str]]:
     return found
 
 
-def test_each_metric_and_label_that_it_asks_for_is_one_that_wraps_tell(
-    told: dict[str, set[str]],
-) -> None:
+def test_each_metric_and_label_that_it_asks_for_is_one_that_wraps_tell(told):
     for place, expression, _ in queries():
         selected: set[str] = set()
         for each in parts(expression):
@@ -156,17 +153,6 @@ def lost(said: Any, taken: Any, place: str = "") -> Iterator[str]:
             yield from lost(*pair, f"{place}[{index}]")
     elif said != taken:
         yield place
-
-
-def test_its_panels_lie_beside_each_other() -> None:
-    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
-    assert all(each["x"] + each["w"] <= 24 for each in places)
-    for one, other in combinations(places, 2):
-        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
-        assert beside or below
-    ids = [panel["id"] for panel in DASHBOARD["panels"]]
-    assert len(set(ids)) == len(ids)
 
 
 def test_it_can_be_imported_anywhere() -> None:

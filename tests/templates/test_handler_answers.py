@@ -38,9 +38,7 @@ def test_every_handler_has_a_recorded_answer() -> None:
 
 
 @pytest.mark.parametrize("style", RECORDED)
-def test_a_handler_alone_answers_as_on_its_template(
-    style: str, start: Any, plain_image: Any
-) -> None:
+def test_a_handler_alone_answers_as_on_its_template(style, start, plain_image):
     server = start(plain_image(handler_answers.handler(style)), handler_style=style)
     answers = {each: handler_answers.told(server.port, each) for each in RECORDED[style]}
     assert answers == RECORDED[style]
@@ -49,9 +47,7 @@ def test_a_handler_alone_answers_as_on_its_template(
 @pytest.mark.each_once
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("style", RECORDED)
-def test_a_handler_in_a_wrap_answers_as_alone(
-    style: str, layout: str, start: Any, wrap_image: Any
-) -> None:
+def test_a_handler_in_a_wrap_answers_as_alone(style, layout, start, wrap_image):
     """But where a handler fails, of which a wrap tells more than "Internal Server Error".
 
     Of `fork`, which takes a process for each, it is every tenth answer.
@@ -98,18 +94,15 @@ def test_most_answers_are_those_of_flask_without_it(style: str, monkeypatch: Any
     assert answered > len(RECORDED[style]) / 4
 
 
-def test_a_status_that_is_no_whole_number_cannot_be_sent() -> None:
+def test_a_status_that_is_no_whole_number_and_a_header_that_no_server_sends_are_errors():
     """Flask takes 200, and not 200.0."""
     for status in (200, HTTPStatus.OK):
         assert styles.output("http", {"statusCode": status, "body": "x"}).text() == "x"
     with pytest.raises(TaskError, match="cannot be sent"):
         styles.output("http", {"statusCode": 200.0, "body": "x"})
-
-
-@pytest.mark.parametrize("pair", [("X-A", "a\r\nSet-Cookie: b=1"), ("X A", "a"), ("X-A\n", "a")])
-def test_a_header_that_no_server_sends_is_an_error(pair: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="header"):
-        styles.sent([pair])
+    for pair in (("X-A", "a\r\nSet-Cookie: b=1"), ("X A", "a"), ("X-A\n", "a")):
+        with pytest.raises(ValueError, match="header"):
+            styles.sent([pair])
 
 
 class Input:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
+from tests.serving import Answering, served
+
 #: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
 BOUND_S = 180.0
-
-PLACES = {"fork": [[], [0], [1]], "pool": [[], [0], [1]], "main": [[0, 1]]}
 
 #: Each generator draws one number for each request.
 DRAWS = """
@@ -59,45 +56,23 @@ DRAWS = """
 """
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_no_two_draws_are_the_same(place: str, start: Any, wrap_image: Any) -> None:
-    image = wrap_image(
-        {"draw": DRAWS},
-        PLACES[place],
-        tasks={0: "draw", 1: "draw"},
-        mechanism="pool" if place == "pool" else "fork",
-        entry={"output": [0, 1]},
-    )
+@pytest.mark.parametrize(
+    ("processes", "mechanism"), [([[], [0], [1]], "fork"), ([[0], [1]], "pool")]
+)
+def test_no_two_draws_are_the_same(processes, mechanism, start, wrap_image):
+    tasks, entry = {0: "draw", 1: "draw"}, {"output": [0, 1]}
+    image = wrap_image({"draw": DRAWS}, processes, tasks=tasks, mechanism=mechanism, entry=entry)
     server = start(image, pool_concurrency="1")
     drawn = [each for _ in range(3) for each in server.request().json]
     same = {name for name in drawn[0] if len({each[name] for each in drawn}) < len(drawn)}
     assert not same
 
 
-@pytest.fixture
-def keeps_alive() -> Iterator[int]:
-    """The port of a server that keeps connections and answers the last part of the path."""
+class Echo(Answering):
+    """Keeps connections, and answers the last part of the path."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            body = self.path.rpartition("/")[2].encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    def do_GET(self) -> None:
+        self.answer(200, self.path.rpartition("/")[2].encode())
 
 
 CONNECTED = """
@@ -113,27 +88,29 @@ CONNECTED = """
         wanted = f"{os.getpid()}-{os.urandom(8).hex()}"
         return json.dumps([FORKED, wanted, SESSION.get(f"{BASE}/{wanted}", timeout=30).text])
 """
-FAR = {"fork": [[], [0], [1], [2]], "pool": [[], [0], [1], [2]], "all": [[0], [1], [2]]}
 
 
-@pytest.mark.parametrize("place", FAR)
+@pytest.mark.parametrize(
+    ("processes", "mechanism"), [([[], [0], [1], [2]], "fork"), ([[0], [1], [2]], "pool")]
+)
 def test_no_process_gets_the_answer_to_anothers_request(
-    place: str, start: Any, wrap_image: Any, keeps_alive: int, in_background: Any
+    processes: list[list[int]], mechanism: str, start: Any, wrap_image: Any, in_background: Any
 ) -> None:
     image = wrap_image(
         {"fetch": CONNECTED},
-        FAR[place],
+        processes,
         tasks=dict.fromkeys(range(3), "fetch"),
-        mechanism="pool" if place == "pool" else "fork",
+        mechanism=mechanism,
         entry={"output": [0, 1, 2]},
     )
-    server = start(image, PORT=str(keeps_alive))
-    answers = [in_background(server.request) for _ in range(8)]
-    found = [each for answer in answers for each in answer.result(BOUND_S).json]
+    with served(Echo) as url:
+        server = start(image, PORT=url.rpartition(":")[2])
+        answers = [in_background(server.request) for _ in range(4)]
+        found = [each for answer in answers for each in answer.result(BOUND_S).json]
     assert all(wanted == answered for _, wanted, answered in found)
     assert all(forked for forked, *_ in found)  # libraries are imported once for all processes
-    said = server.log.read_text()
-    assert said.count(f"function fetch opens socket 127.0.0.1:{keeps_alive} when") == 1
+    said = f"function fetch opens socket {url.removeprefix('http://')} when"
+    assert server.log.read_text().count(said) == 1
 
 
 #: Functions that open something when they are imported, and answer whether it works as alone.
@@ -143,15 +120,6 @@ OPENS = {
         FILE.readline()
         def handle(req):
             return str(FILE.readline() == "FILE = open(__file__)\\n")
-    """,
-    "stores": """
-        import os, sqlite3, tempfile
-        DATABASE = sqlite3.connect(tempfile.mktemp(), check_same_thread=False)
-        DATABASE.execute("create table own (pid)")
-        def handle(req):
-            DATABASE.execute("insert into own values (?)", [os.getpid()])
-            DATABASE.commit()
-            return str(DATABASE.execute("select * from own").fetchall() == [(os.getpid(),)])
     """,
     "waits": """
         import threading
@@ -166,27 +134,6 @@ OPENS = {
             WANTED.set()
             with LOCK:
                 return "True"
-    """,
-    "logs": """
-        import logging, logging.handlers, queue
-        class Handler(logging.Handler):
-            def emit(self, record):
-                TOLD.put(record.getMessage())
-        TOLD, LINES = queue.Queue(), queue.Queue()
-        LOG = logging.getLogger("own")
-        LOG.addHandler(logging.handlers.QueueHandler(LINES))
-        logging.handlers.QueueListener(LINES, Handler()).start()
-        def handle(req):
-            LOG.warning("told")
-            return str(TOLD.get() == "told")
-    """,
-    "submits": """
-        import os
-        from concurrent.futures import ThreadPoolExecutor
-        EXECUTOR = ThreadPoolExecutor(2)
-        EXECUTOR.submit(int).result()
-        def handle(req):
-            return str(EXECUTOR.submit(os.getpid).result() == os.getpid())
     """,
     "loops": """
         import asyncio, os
@@ -226,22 +173,22 @@ OPENS = {
             LOG.write("handled\\n")
             return str(len(CAUGHT) == 1)
     """,
+    "moves": """
+        import os, socket, tempfile
+        OPEN = socket.socketpair()
+        FOLDER = os.path.realpath(tempfile.mkdtemp())
+        os.chdir(FOLDER)
+        def handle(req):
+            return str(os.getcwd() == FOLDER)
+    """,
 }
 
 
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-def test_what_modules_open_works_as_alone(
-    mechanism: str, start: Any, wrap_image: Any, eventually: Any
-) -> None:
+def test_what_modules_open_works_as_alone(start: Any, wrap_image: Any, eventually: Any) -> None:
     tasks = dict(enumerate([*OPENS, *OPENS]))
-    image = wrap_image(
-        OPENS,
-        [[], *([task] for task in tasks)],
-        tasks=tasks,
-        mechanism=mechanism,
-        timeout_s=BOUND_S,
-        entry={"output": list(tasks)},
-    )
+    processes = [[], *([task] for task in tasks)]
+    entry = {"output": list(tasks)}
+    image = wrap_image(OPENS, processes, tasks=tasks, timeout_s=BOUND_S, entry=entry)
     server = start(image)
     found = server.request().json
     assert {*zip(tasks.values(), found, strict=True)} == {(name, "True") for name in OPENS}
@@ -249,10 +196,9 @@ def test_what_modules_open_works_as_alone(
     late = [name for name in OPENS if f"function {name} opens" in said]
     assert late == [name for name in OPENS if name != "handles"]
     assert "opens thread holder when" in said
-    expected = "imported\n" + "handled\n" * 2
     log = image / "function" / "functions" / "handles" / "log"
-    if mechanism == "fork":  # whose processes end, which writes out what they hold back
-        assert eventually(lambda: log.read_text() == expected)
+    # Its processes end, which writes out what they hold back.
+    assert eventually(lambda: log.read_text() == "imported\n" + "handled\n" * 2)
 
 
 PRECISE = """
@@ -269,71 +215,33 @@ PRECISE = """
 """
 
 
-@pytest.mark.parametrize("place", FAR)
-def test_each_task_has_the_defaults_of_context_variables(
-    place: str, start: Any, wrap_image: Any
-) -> None:
+@pytest.mark.parametrize(("processes", "mechanism"), [([[0, 1]], "fork"), ([[], [0], [1]], "pool")])
+def test_each_task_has_the_defaults_of_context_variables(processes, mechanism, start, wrap_image):
     """Alone, a thread of the server runs the handler, and another one has imported it."""
-    image = wrap_image(
-        {"one": PRECISE, "other": PRECISE},
-        [[0, 1]] if place == "all" else [[], [0], [1]],
-        mechanism="pool" if place == "pool" else "fork",
-        entry={"output": [0, 1]},
-    )
-    server = start(image, pool_concurrency="1")
+    handlers, entry = {"one": PRECISE, "other": PRECISE}, {"output": [0, 1]}
+    server = start(wrap_image(handlers, processes, mechanism=mechanism, entry=entry))
     assert [server.request().json for _ in range(3)] == [["28 warn"] * 2] * 3
 
 
-MOVES = """
-    import os, socket, tempfile
-    OPEN = socket.socketpair()
-    FOLDER = os.path.realpath(tempfile.mkdtemp())
-    os.chdir(FOLDER)
-
-    def handle(req):
-        return str(os.getcwd() == FOLDER)
-"""
-
-
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-def test_a_late_function_works_in_the_directory_that_its_module_chose(
-    mechanism: str, start: Any, wrap_image: Any
-) -> None:
-    image = wrap_image({"moves": MOVES}, [[], [0]], mechanism=mechanism, entry={"output": 0})
-    server = start(image)
-    assert [server.request().text for _ in range(2)] == ["True"] * 2
-
-
-def test_a_function_that_asks_for_bytes_as_it_is_imported_gets_them_alone(
-    start: Any, wrap_image: Any
-) -> None:
+def test_a_function_that_asks_for_bytes_gets_them_alone(start: Any, wrap_image: Any) -> None:
     handler = "def handle(req):\n    return type(req).__name__\n"
-    image = wrap_image(
-        {"raw": f"import os\nos.environ['RAW_BODY'] = '1'\n{handler}", "text": handler},
-        [[0, 1]],
-        tasks={0: "raw", 1: "text"},
-        entry={"output": [0, 1]},
-    )
-    server = start(image)
+    handlers = {"raw": f"import os\nos.environ['RAW_BODY'] = '1'\n{handler}", "text": handler}
+    server = start(wrap_image(handlers, [[0, 1]], entry={"output": [0, 1]}))
     assert [server.request().json for _ in range(2)] == [["bytes", "str"]] * 2
 
 
-def test_a_call_that_asks_for_bytes_gets_them_in_the_next_one_as_in_the_template(
-    start: Any, wrap_image: Any
-) -> None:
+def test_a_call_that_asks_for_bytes_gets_them_in_the_next_one_as_in_the_template(start, wrap_image):
     handler = """
         import os
         def handle(req):
             os.environ["RAW_BODY"] = "true"
             return type(req).__name__
     """
-    server = start(wrap_image({"raw": handler}, [[0]], entry={"output": 0}))
+    server = start(wrap_image({"raw": handler}, entry={"output": 0}))
     assert [server.request().text for _ in range(2)] == ["str", "bytes"]
 
 
-def test_what_a_function_leaves_in_the_output_of_python_itself_is_written_once(
-    start: Any, wrap_image: Any
-) -> None:
+def test_what_a_function_leaves_in_the_output_of_python_itself_is_written_once(start, wrap_image):
     source = """
         import gc, sys
 

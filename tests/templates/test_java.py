@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -70,33 +69,18 @@ SEES = files("""
 """)
 
 
-@pytest.mark.parametrize("place", ["main", pytest.param("pool", marks=pytest.mark.slow)])
-def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serve: Any) -> None:
-    server = serve(SEES, place)
-    for _ in range(3):
-        answer = server.request(
-            "POST", "/a/b?x=1%202&y", "größe", Content_Type="application/json", X_Own="own"
-        )
-        assert answer.status == 200, answer.text
-        assert answer.text == "größe application/json /a/b {a=b} x=1%202&y {x=1 2, y=null}"
-        assert (answer.headers["Content-Type"], answer.headers["X-Own"]) == ("text/plain", "own")
+def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(serve: Any) -> None:
+    server = serve(SEES, "pool")
+    answer = server.request(
+        "POST", "/a/b?x=1%202&y", "größe", Content_Type="application/json", X_Own="own"
+    )
+    assert answer.status == 200, answer.text
+    assert answer.text == "größe application/json /a/b {a=b} x=1%202&y {x=1 2, y=null}"
+    assert (answer.headers["Content-Type"], answer.headers["X-Own"]) == ("text/plain", "own")
     content = os.urandom(3_000_000)
     assert server.request(body=content).body == content
     # Its template gives a body to POST alone.
     assert server.request("PUT", "/", "x", X_Own="own").text.startswith(" ")
-
-
-def test_java_and_python_tasks_give_each_other_their_answers(serve: Any) -> None:
-    server = serve(
-        files("""
-            String kind = req.getHeader("Content-type");
-            res.setBody("{\\"kind\\": \\"" + kind + "\\", \\"got\\": " + req.getBody() + "}");
-        """),
-        processes=[[0], [1]],
-        others={"twice": "import json\ndef handle(req):\n    return {'n': 2 * int(req)}"},
-        inputs={1: None, 0: 1},
-    )
-    assert server.request(body="4").json == {"kind": "application/json", "got": {"n": 8}}
 
 
 FAILS = files(
@@ -150,13 +134,7 @@ def test_its_errors_are_told_by_name_message_and_place(serve: Any) -> None:
 
 
 @pytest.mark.slow
-def test_to_the_client_a_failed_status_is_the_answer(serve: Any) -> None:
-    answer = serve(FAILS).request(body="status")
-    assert (answer.status, answer.text) == (409, "no stock")
-
-
-@pytest.mark.slow
-def test_what_it_prints_has_its_name_and_it_has_no_input(serve: Any, eventually: Any) -> None:
+def test_what_it_prints_has_its_name_and_its_failed_status_is_the_clients(serve, eventually):
     server = serve(
         files(
             """
@@ -167,11 +145,14 @@ def test_what_it_prints_has_its_name_and_it_has_no_input(serve: Any, eventually:
                 thread.join();
                 System.out.print("read " + System.in.read());
             } catch (Exception never) { throw new RuntimeException(never); }
+            res.setStatusCode(409);
+            res.setBody("no stock");
             """,
             'static { System.out.println("imported"); }',
         )
     )
-    assert server.request().status == 200
+    answer = server.request()
+    assert (answer.status, answer.text) == (409, "no stock")
 
     def lines() -> list[str]:
         return [line for line in server.log.read_text().splitlines() if line.startswith("[run")]
@@ -185,9 +166,11 @@ def test_what_it_prints_has_its_name_and_it_has_no_input(serve: Any, eventually:
 MEETS = files(
     """
     try {
-        MEETING.arriveAndAwaitAdvance();
+        int meetings = MEETING.arriveAndAwaitAdvance();
         own++;
-        res.setBody(ProcessHandle.current().pid() + " " + own);
+        String kind = req.getHeader("Content-type");
+        res.setBody("[\\"" + kind + "\\", " + req.getBody() + ", " + own
+            + ", " + meetings + "]");
     } catch (Exception error) { throw new RuntimeException(error); }
     """,
     "static final java.util.concurrent.Phaser MEETING = new java.util.concurrent.Phaser(2);"
@@ -195,28 +178,23 @@ MEETS = files(
 )
 
 
-@pytest.mark.slow
-def test_the_tasks_of_a_process_run_at_once_each_with_its_handler(serve: Any) -> None:
-    server = serve(MEETS, tasks={0: "run", 1: "run"}, processes=[[0, 1]], entry={"output": [0, 1]})
-    (java,) = [each.pid for each in server.family() if each.name() == "java"]
-    for turn in (1, 2):
-        assert server.request().json == [f"{java} {turn}"] * 2
-
-
-def test_functions_have_classes_of_their_own(serve: Any) -> None:
-    counts = files("res.setBody(String.valueOf(++Shared.served));")
-    shared = "package com.openfaas.function;\nclass Shared { static int served = 0; }"
-    counts["src/main/java/com/openfaas/function/Shared.java"] = shared
+def test_tasks_of_a_process_run_at_once_in_one_jvm_with_classes_of_their_own(serve, eventually):
+    """What a task of Python gives them is JSON; their JVM ends with the wrap."""
     server = serve(
-        counts,
-        others={"other": counts},
+        MEETS,
+        others={"other": MEETS, "twice": "def handle(req):\n    return {'n': 2 * int(req)}"},
         styles={"other": "java"},
-        tasks={0: "run", 1: "other"},
-        processes=[[0, 1]],
-        entry={"output": [0, 1]},
+        tasks=dict(enumerate(["twice", "run", "run", "other", "other"])),
+        processes=[[0], [1, 2, 3, 4]],
+        inputs={0: None} | dict.fromkeys(range(1, 5), 0),
+        entry={"output": [1, 2, 3, 4]},
     )
-    assert [server.request().json for _ in range(2)] == [[1, 1], [2, 2]]
-    assert len([each for each in server.family() if each.name() == "java"]) == 1
+    for turn in (1, 2):
+        told = ["application/json", {"n": 8}, turn, turn]
+        assert server.request(body="4").json == [told] * 4
+    (java,) = [each for each in server.family() if each.name() == "java"]
+    server.process.kill()
+    assert eventually(lambda: not java.is_running())
 
 
 @pytest.mark.slow
@@ -230,88 +208,65 @@ def test_the_jvms_of_a_wrap_share_its_memory(serve: Any) -> None:
 TRACED = {"chiron_trace_key": "key"}
 
 
-@pytest.mark.slow
-def test_what_a_jvm_takes_without_the_handler_is_told_where_it_is_profiled(serve: Any) -> None:
-    keeps = "static final byte[] KEPT = new byte[64 << 20]; static { Arrays.fill(KEPT, (byte) 1); }"
-    answer = serve(files("", keeps), settings=TRACED).request(X_Chiron_Trace="key")
+def traced(server: Any, key: str) -> dict[str, Any]:
+    """What is told of a task that runs as for its profile."""
+    answer = server.request(X_Chiron_Trace=key)
     (row,) = (each for each in answer.json["timeline"]["spans"] if each["kind"] == "task")
-    assert row["runtime_mib"] > 0
-    assert row["runtime_mib"] + 64 < row["processes_mib"]
+    return dict(row)
 
 
-def changes(server: Any) -> list[list[str]]:
-    """What the task was seen to change when it ran as for its profile."""
-    answer = server.request(X_Chiron_Trace="key state")
-    (row,) = (each for each in answer.json["timeline"]["spans"] if each["kind"] == "task")
-    found: list[list[str]] = row["changes"]
-    return found
-
-
-def test_what_it_sets_of_what_its_jvm_shares_is_seen_where_it_is_profiled(serve: Any) -> None:
+def test_what_it_takes_and_sets_of_what_its_jvm_shares_is_seen_where_it_is_profiled(serve):
     server = serve(
         files(
             """
+            String.format(Locale.FRANCE, "%f", 1.0);
             System.setProperty("own.run", String.valueOf(System.nanoTime()));
             TimeZone.setDefault(TimeZone.getTimeZone("Asia/Tokyo"));
             """,
+            "static final byte[] KEPT = new byte[64 << 20]; static { Arrays.fill(KEPT, (byte) 1); }"
             'static { System.setProperty("own.import", "x"); }',
         ),
         settings=TRACED,
     )
-    assert changes(server) == [
+    assert traced(server, "key state")["changes"] == [
         ["System.setProperty(own.run)", "TimeZone.setDefault"],
         ["System.setProperty(own.import)"],
         [],
     ]
+    row = traced(server, "key")
+    assert row["runtime_mib"] > 0
+    assert row["runtime_mib"] + 64 < row["processes_mib"]
 
 
 @pytest.mark.slow
-def test_what_changes_nothing_is_seen_to_change_nothing(serve: Any) -> None:
-    server = serve(
-        files('res.setBody(new Date() + String.format(Locale.FRANCE, "%f", 1.0));'), settings=TRACED
-    )
-    assert changes(server) == [[], [], []]
-
-
-def hang(body: str) -> dict[str, str]:
-    return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
-
-
-@pytest.mark.slow
-def test_a_handler_that_computes_for_ever_is_killed_and_the_next_run_answers(
+def test_a_handler_that_waits_is_interrupted_and_of_one_that_computes_the_jvm_is_killed(
     serve: Any, eventually: Any
 ) -> None:
-    server = serve(hang("while (System.nanoTime() != 0) { }"), timeouts_s={"run": 8.0})
+    server = serve(
+        files("""
+            if (req.getBody().equals("computes")) while (System.nanoTime() != 0) { }
+            if (req.getBody().equals("waits"))
+                try { Thread.sleep(1_000_000); } catch (InterruptedException given_up) { }
+            res.setBody("ok");
+        """),
+        timeouts_s={"run": 6.0},
+    )
+
+    def javas() -> list[Any]:
+        return [each for each in server.family() if each.name() == "java"]
+
+    before = javas()
+    assert server.request(body="waits").json["code"] == "timeout"
     assert server.request(body="fine").text == "ok"
-    (java,) = [each for each in server.family() if each.name() == "java"]
-    told = server.request(body="hang").json
+    assert javas() == before
+    told = server.request(body="computes").json
     assert (told["code"], told["function"]) == ("timeout", "run")
-    assert eventually(lambda: not java.is_running())
+    assert eventually(lambda: not before[0].is_running())
     assert server.request(body="fine").text == "ok"
 
 
 @pytest.mark.slow
-def test_a_handler_that_waits_for_ever_is_interrupted_in_its_jvm(serve: Any) -> None:
-    sleep = "try { Thread.sleep(1_000_000); } catch (InterruptedException given_up) { }"
-    server = serve(hang(sleep), timeouts_s={"run": 4.0})
-    (java,) = [each.pid for each in server.family() if each.name() == "java"]
-    assert server.request(body="hang").json["code"] == "timeout"
-    assert server.request(body="fine").text == "ok"
-    assert [each.pid for each in server.family() if each.name() == "java"] == [java]
-
-
-@pytest.mark.slow
-def test_its_jvm_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
-    server = serve(files(""))
-    (java,) = [each for each in server.family() if each.name() == "java"]
-    server.process.kill()
-    assert eventually(lambda: not java.is_running())
-
-
-@pytest.mark.slow
-def test_jars_and_resources_are_on_its_class_path(
-    wrap_image: Any, start: Any, tmp_path: Path
-) -> None:
+def test_jars_and_resources_are_on_its_class_path(wrap_image, start, tmp_path):
     source = tmp_path / "Greeting.java"
     source.write_text('package own;\npublic class Greeting { public static String say = "hi"; }')
     subprocess.run(["javac", "-d", tmp_path / "made", source], check=True)

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from wrap.core.errors import TaskError
+from wrap.dispatch.bucket_runs import BucketRuns
+from wrap.dispatch.event_objects import input_of
+from wrap.values.inputs import Inputs
+from wrap.values.value import Object
 
 from chiron.workflow.buckets import parse_buckets
 
 LEAF = parse_buckets(
-    {
-        "entry": "events",
-        "buckets": {"events": {"trigger": "immediate", "function": "last"}},
-    },
-    "test",
+    {"entry": "events", "buckets": {"events": {"trigger": "immediate", "function": "last"}}}, "test"
 ).buckets
 WINDOW = parse_buckets(
     {
@@ -74,8 +75,6 @@ class Run:
     """The buckets of one request, of which each function answers what it is told to."""
 
     def __init__(self, declared: Any) -> None:
-        from wrap.dispatch.bucket_runs import BucketRuns
-
         starts = [task for bucket in declared["buckets"].values() for task in bucket["starts"]]
         tasks = dict(enumerate(starts))
         functions = {name: number for number, name in tasks.items()}
@@ -89,9 +88,6 @@ class Run:
 
     def answers(self, request: bytes, answers: list[bytes]) -> Any:
         """The answer to a request whose functions answer these, one after another."""
-        from wrap.dispatch.event_objects import input_of
-        from wrap.values.value import Object
-
         ended = list[bool]()
         self.stream.take(Object(request), lambda _: None)
         self.stream.drain(lambda: ended.append(True))
@@ -108,8 +104,6 @@ class Run:
 @example([])
 @example([b""])
 def test_what_leaves_of_buckets_answer_is_valid_json(answers):
-    from wrap.core.errors import TaskError
-
     run = Run(LEAF)
     request = json.dumps([0] * len(answers)).encode()
     expected = [each for each in answers if each not in (b"", b"null")]
@@ -123,10 +117,6 @@ def test_what_leaves_of_buckets_answer_is_valid_json(answers):
 
 @given(ANSWERS)
 def test_what_is_joined_for_a_function_of_several_is_valid_json(answers):
-    from wrap.core.errors import TaskError
-    from wrap.values.inputs import Inputs
-    from wrap.values.value import Object
-
     data = Inputs({number: Object(each) for number, each in enumerate(answers)})
     source = [*range(len(answers))]
     if not all(map(is_text, answers)):
@@ -141,8 +131,6 @@ def test_what_is_joined_for_a_function_of_several_is_valid_json(answers):
 @example([])
 @example([b'"\xff"'])
 def test_items_of_a_list_that_fire_together_are_valid_json(items):
-    from wrap.core.errors import TaskError
-
     run = Run(WINDOW)
     given = b"[" + b",".join(items) + b"]"
     if all(map(is_text, items)):

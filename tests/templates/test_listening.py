@@ -82,29 +82,18 @@ def test_what_is_told_to_end_while_it_imports_serves_first_if_probes_have_seen_i
     assert ended.result()[0] == status
 
 
-def test_what_no_watchdog_leaves_to_a_wrap_it_does_not_do(
-    start: Any, wrap_image: Any, free_port: int, tmp_path: Path
-) -> None:
-    start(wrap_image(HANDLERS, entry={"output": 0}), port=str(free_port), TMPDIR=str(tmp_path))
+def test_without_a_watchdog_no_lock_says_that_it_listens_and_host_is_a_functions_own_variable(
+    start, wrap_image, free_port, tmp_path
+):
+    code = {"one": "import os\n\ndef handle(req):\n    return os.environ['host']\n"}
+    image = wrap_image(code, entry={"output": 0})
+    server = start(image, port=str(free_port), host="db.invalid", TMPDIR=str(tmp_path))
+    assert server.request().text == "db.invalid"
     assert not (tmp_path / ".lock").exists()
 
 
-def test_a_functions_variable_host_is_not_where_its_wrap_listens(
-    start: Any, wrap_image: Any, free_port: int
-) -> None:
-    code = {"one": "import os\n\ndef handle(req):\n    return os.environ['host']\n"}
-    image = wrap_image(code, entry={"output": 0})
-    assert start(image, port=str(free_port), host="db.invalid").request().text == "db.invalid"
-
-
-def test_a_wrap_that_is_to_end_takes_what_its_watchdog_still_hands_on(
-    start: Any, wrap_image: Any
-) -> None:
+def test_a_wrap_that_is_to_end_takes_what_its_watchdog_still_hands_on(start, wrap_image):
     server = start(wrap_image(HANDLERS, entry={"output": 0}), WRAP_LINGER_MS="600000")
     server.process.send_signal(signal.SIGTERM)
     answers = [server.request(body=str(number)).text for number in range(50)]
     assert answers == [str(number) for number in range(50)]
-
-
-def test_a_wrap_that_has_lingered_ends(start: Any, wrap_image: Any) -> None:
-    assert start(wrap_image(HANDLERS, entry={"output": 0}), WRAP_LINGER_MS="1").terminate() == 0

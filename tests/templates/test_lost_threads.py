@@ -8,6 +8,8 @@ import pytest
 from wrap.core.errors import TaskError
 from wrap.dispatch.lost_threads import LostThreads
 
+from tests.rows import each_row
+
 LIMIT = 64
 
 
@@ -31,11 +33,10 @@ def given_up(*groups: tuple[int, Work], tasks: int = 0) -> LostThreads:
     return threads
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("threads", "too_many"),
     [
         (given_up((LIMIT - 1, Work())), 0),
-        (given_up((LIMIT, Work())), LIMIT),
         (given_up((LIMIT, Work()), (1000, Work(over=True))), LIMIT),
         (given_up((LIMIT - 1, Work()), (1000, Work(over=True))), 0),
         (given_up((LIMIT, Work()), tasks=LIMIT // 2), LIMIT),
@@ -43,31 +44,26 @@ def given_up(*groups: tuple[int, Work], tasks: int = 0) -> LostThreads:
         (given_up((200, Work()), tasks=100), 200),
     ],
 )
-def test_those_that_go_on_are_counted_up_to_two_requests_of_them(
-    threads: LostThreads, too_many: int
-) -> None:
+def test_those_that_go_on_are_counted_up_to_two_requests_of_them(threads, too_many):
     assert len(threads.too_many()) == too_many
     assert threads.are_too_many == bool(too_many)
 
 
-def test_nothing_begins_while_there_are_too_many() -> None:
-    given_up((LIMIT - 1, Work())).check()
+def test_nothing_begins_while_there_are_too_many_and_one_that_comes_back_makes_room() -> None:
+    last = Work("g")
+    threads = given_up((LIMIT // 2, Work("g")), (LIMIT // 2 - 1, Work("f")))
+    threads.check()
+    threads.add(last)
     with pytest.raises(TaskError, match=r"64 threads of f, g are still running") as raised:
-        given_up((LIMIT // 2, Work("g")), (LIMIT // 2, Work("f"))).check()
+        threads.check()
     error = raised.value
     assert (error.code, error.status, error.function) == ("threads-lost", 503, "f, g")
+    last.over = True
+    assert not threads.too_many()
+    threads.check()
 
 
 def test_the_program_goes_on_while_some_may_still_end_by_themselves() -> None:
     """Those of a request that failed run on to their own limits before they are cancelled."""
     threads = given_up((LIMIT - 1, Work()), (1, Work(is_cancelled=False)))
     assert threads.too_many() and not threads.are_too_many
-
-
-def test_a_thread_that_comes_back_makes_room() -> None:
-    threads, last = given_up((LIMIT - 1, Work())), Work()
-    threads.add(last)
-    assert threads.too_many()
-    last.over = True
-    assert not threads.too_many()
-    threads.check()

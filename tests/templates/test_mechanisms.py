@@ -11,6 +11,7 @@ from wrap.workers.mechanisms import mechanism_of
 from wrap.workers.mechanisms.mechanism import Mechanism
 
 from chiron.predictor.mechanisms import MECHANISMS
+from tests.rows import each_row
 
 
 class Process:
@@ -55,7 +56,7 @@ def started(name: str, slots: int, unforked: tuple[int, ...] = (), **environment
     return mechanism, client
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("is_sound", "executions", "idle", "fate"),
     [
         (True, 1, 0, "runs"),
@@ -67,9 +68,7 @@ def started(name: str, slots: int, unforked: tuple[int, ...] = (), **environment
         (False, 10, 2, "killed"),
     ],
 )
-def test_what_becomes_of_a_worker_that_is_given_back(
-    is_sound: bool, executions: int, idle: int, fate: str
-) -> None:
+def test_what_becomes_of_a_worker_that_is_given_back(is_sound, executions, idle, fate):
     workers: Any = IdleWorkers(ForkClient().spawn, most=2, executions=10)
     for _ in range(idle):
         workers.add()
@@ -129,13 +128,13 @@ def test_the_worker_that_was_free_last_is_taken_first() -> None:
     assert pool.take(0) is first
 
 
-@pytest.mark.parametrize(("sound", "fate"), [(True, "closed"), (False, "killed")])
-def test_another_worker_takes_the_place_of_a_worn_or_unsound_one(sound: bool, fate: str) -> None:
-    pool, client = started("pool", 1, pool_requests="1")
-    worker = pool.take(0)
-    pool.give(0, worker, sound)
-    assert (worker.fate, client.numbers) == (fate, [1, 1])
-    assert pool.take(0) is client.spawned[1]
+def test_another_worker_takes_the_place_of_a_worn_or_unsound_one() -> None:
+    for sound, fate in ((True, "closed"), (False, "killed")):
+        pool, client = started("pool", 1, pool_requests="1")
+        worker = pool.take(0)
+        pool.give(0, worker, sound)
+        assert (worker.fate, client.numbers) == (fate, [1, 1])
+        assert pool.take(0) is client.spawned[1]
 
 
 def test_a_pool_keeps_no_more_workers_than_executions_may_be_here() -> None:

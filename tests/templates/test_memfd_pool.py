@@ -13,16 +13,18 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wrap.net import framing
+from wrap.net.framing import Inflow, pieces
+from wrap.values import shared_memory
+from wrap.values.memfd_pool import SEALS, MemfdPool
+from wrap.values.shared_memory import Shared
+from wrap.values.value import Object
 
 SIZE = 1 << 20
 
 
 @pytest.fixture
 def memfds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    from wrap.net import framing
-    from wrap.values import shared_memory
-    from wrap.values.memfd_pool import MemfdPool
-
     kept = MemfdPool()
     kept.keep(256 << 20)
     monkeypatch.setattr(shared_memory, "MEMFDS", kept)
@@ -32,8 +34,6 @@ def memfds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def shared(content: bytes | str) -> Any:
-    from wrap.values.shared_memory import Shared
-
     return Shared.of(content)
 
 
@@ -109,9 +109,6 @@ def test_what_is_kept_has_a_bound(memfds: Any) -> None:
 
 
 def test_memory_that_is_shorter_than_it_says_is_refused() -> None:
-    from wrap.values.memfd_pool import SEALS
-    from wrap.values.shared_memory import Shared
-
     for content in (b"", b"\xff" * 8, b"\x00" * 5, b"x" * 90 + (91).to_bytes(8, "big")):
         descriptor = os.memfd_create("short", os.MFD_ALLOW_SEALING)
         os.write(descriptor, content)
@@ -124,13 +121,8 @@ def test_memory_that_is_shorter_than_it_says_is_refused() -> None:
     st.lists(st.sampled_from([b"", b"head", b"a" * 70_000, b"b" * 200_000, b"c" * 131_072])),
     st.sampled_from([1000, 65_536, 300_000]),
 )
-def test_large_frames_are_received_into_memory_that_is_shared(
-    contents: list[bytes], size: int
-) -> None:
+def test_large_frames_are_received_into_memory_that_is_shared(contents, size):
     """Whatever pieces they come in."""
-    from wrap.net.framing import Inflow, pieces
-    from wrap.values.shared_memory import Shared
-
     body = b"".join(pieces(contents))
     inflow, found = Inflow(1 << 20, share_from=1 << 17), []
     ours, theirs = socket.socketpair()
@@ -152,11 +144,7 @@ def test_large_frames_are_received_into_memory_that_is_shared(
 
 
 @pytest.mark.parametrize("missing", ["memfd_create", "open"])
-def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(
-    missing: str, memfds: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from wrap.net.framing import Inflow, pieces
-
+def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(missing, memfds, monkeypatch):
     def fail(*_: object) -> int:
         raise OSError(24, "too many open files")
 
@@ -174,8 +162,6 @@ def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(
 
 def test_text_from_elsewhere_is_found_to_be_ascii(memfds: Any) -> None:
     """And then it is as little copied as one that is known to be."""
-    from wrap.values.value import Object
-
     for text in ("x" * SIZE, "x" * SIZE + "ü"):
         memory = shared(text.encode())
         assert Object(memory).text() == text

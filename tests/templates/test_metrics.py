@@ -50,22 +50,33 @@ def value(server: Any, name: str, **labels: str) -> float | None:
 def failing(wrap_image: Any, start: Any) -> Any:
     """A wrap whose task `f` fails as it is asked to, in a process beside the server's."""
     image = wrap_image(
-        {"f": FAILS}, [[], [0]], entry={"output": 0}, timeouts_s={"f": 2.0}, attempts=2
+        {"f": FAILS}, [[], [0]], entry={"output": 0}, timeouts_s={"f": 1.0}, attempts=2
     )
     return start(image, WRAP_SLO_MS=str(SLO_S * 1000))
 
 
 def test_the_page_is_what_prometheus_takes_and_tells_what_may_fail_before_it_does(
-    failing: Any,
+    failing: Any, eventually: Any
 ) -> None:
+    """It counts requests by method and status."""
     # From nothing to 1, Prometheus sees no growth.
     assert value(failing, "http_requests_total", code="500", method="post") == 0
     assert value(failing, "chiron_request_failures_total", error="timeout") == 0
     assert value(failing, "chiron_function_failures_total", function="f", error="raised") == 0
     which = {"workflow": "test", "wrap": "test-wrap1", "role": "entry"}
     assert value(failing, "chiron_replica_info", **which) == 1
-    for body in ("fine", "raise"):
+    asked = [("post", "200", 2), ("post", "500", 1), ("put", "405", 1), ("unknown", "405", 2)]
+    for body in ("fine", "fine", "raise"):
         failing.request(body=body)
+    for method in ("PUT", "BREW", "PROPFIND"):
+        failing.request(method)
+    failing.request("GET", "/_/health")  # says nothing of the workflow
+    for method, code, count in asked:
+        labels = {"method": method, "code": code}
+        for name in ("http_requests_total", "http_request_duration_seconds_count"):
+            assert eventually(lambda n=name, c=count, ls=labels: value(failing, n, **ls) == c)
+    assert value(failing, "http_requests_total", method="get") is None
+    assert value(failing, "chiron_request_failures_total", error="raised") == 1
     found = families(failing)
     names = [family.name for family in found]
     assert len(set(names)) == len(names)
@@ -83,26 +94,7 @@ def test_the_page_is_what_prometheus_takes_and_tells_what_may_fail_before_it_doe
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
 
 
-def test_requests_are_counted_by_method_and_status(failing: Any, eventually: Any) -> None:
-    asked = [("post", "200", 3), ("post", "500", 1), ("put", "405", 1), ("unknown", "405", 2)]
-    for _ in range(3):
-        failing.request(body="fine")
-    failing.request(body="raise")
-    failing.request("PUT")
-    for method in ("BREW", "PROPFIND"):
-        failing.request(method)
-    failing.request("GET", "/_/health")  # says nothing of the workflow
-    for method, code, count in asked:
-        labels = {"method": method, "code": code}
-        for name in ("http_requests_total", "http_request_duration_seconds_count"):
-            assert eventually(lambda n=name, c=count, ls=labels: value(failing, n, **ls) == c)
-    assert value(failing, "http_requests_total", method="get") is None
-    assert value(failing, "chiron_request_failures_total", error="raised") == 1
-
-
-def test_durations_lie_in_the_buckets_of_what_they_took(
-    wrap_image: Any, start: Any, eventually: Any
-) -> None:
+def test_durations_lie_in_the_buckets_of_what_they_took(wrap_image, start, eventually):
     sleeps = "import time\n\ndef handle(req):\n    time.sleep(float(req))\n    return req\n"
     server = start(wrap_image({"f": sleeps}, entry={"output": 0}), WRAP_SLO_MS=str(SLO_S * 1000))
     for seconds in ("0.06", "0.25"):
@@ -138,25 +130,21 @@ def test_failures_are_counted_by_function_and_error(failing: Any) -> None:
         assert value(failing, "chiron_request_failures_total", error=error) == 1
 
 
-def test_failures_of_the_main_process_are_counted_too(wrap_image: Any, start: Any) -> None:
-    server = start(wrap_image({"f": FAILS}, entry={"output": 0}, timeouts_s={"f": 0.5}))
-    for body in ("exit", "hang"):
-        code = server.request(body=body).json["code"]
-        assert value(server, "chiron_function_failures_total", function="f", error=code) == 1
-
-
-def test_a_request_that_takes_too_long_as_a_whole_has_failed_in_what_ran(
-    wrap_image: Any, start: Any
-) -> None:
-    image = wrap_image({"f": ECHO, "g": FAILS}, [[0], [1]], entry={"output": [0, 1]}, timeout_s=3.0)
+def test_a_request_that_takes_too_long_as_a_whole_has_failed_in_what_ran(wrap_image, start):
+    """Failures of the main process are counted too."""
+    image = wrap_image({"f": ECHO, "g": FAILS}, [[0], [1]], entry={"output": [0, 1]}, timeout_s=2.0)
     server = start(image)
     assert server.request(body="hang").json["code"] == "timeout"
     late = "chiron_function_failures_total"
     assert [value(server, late, function=f, error="timeout") for f in "fg"] == [0, 1]
     assert value(server, "chiron_function_duration_seconds_count", function="f") == 1
+    server = start(wrap_image({"f": FAILS}, entry={"output": 0}, name="other"))
+    code = server.request(body="exit").json["code"]
+    assert value(server, late, function="f", error=code) == 1
 
 
-def test_what_a_task_emits_is_no_run_of_its_own(wrap_image: Any, start: Any) -> None:
+def test_what_a_task_emits_is_no_run_of_its_own_and_the_process_is_described(wrap_image, start):
+    """As Prometheus' own clients do."""
     emits = """
         from chiron_io import emit
 
@@ -176,6 +164,17 @@ def test_what_a_task_emits_is_no_run_of_its_own(wrap_image: Any, start: Any) -> 
     assert server.request(body="x").status == 200
     for function in ("f", "g"):
         assert value(server, "chiron_function_duration_seconds_count", function=function) == 1
+    assert value(server, "chiron_slo_seconds") is None  # none is set
+    process = psutil.Process(server.process.pid)
+    assert value(server, "process_start_time_seconds") == pytest.approx(
+        process.create_time(), abs=1.0
+    )
+    memory = process.memory_info()
+    assert value(server, "process_resident_memory_bytes") == pytest.approx(memory.rss, rel=0.2)
+    assert value(server, "process_virtual_memory_bytes") == pytest.approx(memory.vms, rel=0.2)
+    times = process.cpu_times()
+    assert value(server, "process_cpu_seconds_total") >= times.user + times.system - 0.05
+    assert 0 < value(server, "process_open_fds") < value(server, "process_max_fds")
 
 
 def test_a_client_that_is_gone_is_told_from_one_that_was_answered(
@@ -201,33 +200,14 @@ def test_a_client_that_is_gone_is_told_from_one_that_was_answered(
     assert value(server, "http_requests_total", code="200") == 0
 
 
-def test_the_process_is_described_as_prometheus_own_clients_do(wrap_image: Any, start: Any) -> None:
-    server = start(wrap_image({"f": ECHO}, entry={"output": 0}))
-    assert value(server, "chiron_slo_seconds") is None  # none is set
-    process = psutil.Process(server.process.pid)
-    assert value(server, "process_start_time_seconds") == pytest.approx(
-        process.create_time(), abs=1.0
-    )
-    memory = process.memory_info()
-    assert value(server, "process_resident_memory_bytes") == pytest.approx(memory.rss, rel=0.2)
-    assert value(server, "process_virtual_memory_bytes") == pytest.approx(memory.vms, rel=0.2)
-    times = process.cpu_times()
-    assert value(server, "process_cpu_seconds_total") >= times.user + times.system - 0.05
-    assert 0 < value(server, "process_open_fds") < value(server, "process_max_fds")
-
-
-@pytest.mark.parametrize("direct", [True, False])
-def test_the_wrap_that_runs_a_function_counts_it_and_no_other(
-    direct: bool, wrap_image: Any, start: Any, gateway: Any, tmp_path: Any
-) -> None:
+def test_the_wrap_that_runs_a_function_counts_it_and_no_other(wrap_image, start, gateway, tmp_path):
     entry, inputs = {"output": 1, "remotes": {"far": {1: "g"}}}, {0: None, 1: 0}
     others = {"home": {0: "f"}}
     images = {
         "home": wrap_image({"f": ECHO}, name="home", inputs=inputs, entry=entry),
         "far": wrap_image({"g": FAILS}, tasks={1: "g"}, name="far", inputs=inputs, remotes=others),
     }
-    if direct:
-        (tmp_path / "chiron-direct").write_text("secret")
+    (tmp_path / "chiron-direct").write_text("secret")
     servers = {}
     for name in ("far", "home"):
         settings = {"secrets_dir": str(tmp_path), "chiron_trace_key": "key"}

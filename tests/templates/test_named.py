@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from operator import attrgetter
-from pathlib import Path
-from typing import Any
 
 import pytest
 from wrap.functions import named
@@ -52,9 +50,7 @@ def lazily(_):
         ("lazily", set()),
     ],
 )
-def test_what_a_function_of_a_library_changes_is_found(
-    call: str, found: set[str], tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_what_a_function_of_a_library_changes_is_found(call, found, tmp_path, monkeypatch):
     (tmp_path / "library_of_shop.py").write_text(LIBRARY)
     folder = tmp_path / "function"
     folder.mkdir()

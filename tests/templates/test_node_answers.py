@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,9 +35,7 @@ NO_STATUS = {
 
 
 @pytest.mark.parametrize("style", RECORDED)
-def test_a_handler_gets_and_answers_the_same_as_on_its_template(
-    style: str, start: Any, wrap_image: Any, tmp_path: Path
-) -> None:
+def test_a_handler_gets_and_answers_the_same_as_on_its_template(style, start, wrap_image, tmp_path):
     name, _, raw = style.partition(" ")
     image = wrap_image(
         {"run": {"handler.js": node_answers.HANDLER}}, styles={"run": name}, entry={"output": 0}

@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,16 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wrap.core.errors import TaskError
+from wrap.net import framing
+from wrap.net.framing import Inflow
+from wrap.net.messages import Result
+from wrap.values.inputs import Inputs
+from wrap.values.shared_memory import Shared
+from wrap.values.value import Object, received
 
 from chiron.workflow.data import resolve
+from tests.rows import each_row
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SIZES = (1, 2, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE)
@@ -26,12 +33,10 @@ LARGE = 1 << 18
 
 
 def shared(value: Any) -> Any:
-    from wrap.values.shared_memory import Shared
-
     return Shared.of(value)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_row("size", SIZES)
 def test_shared_bytes_are_bytes(size: int) -> None:
     content = bytes(index % 251 for index in range(size))
     memory = shared(content)
@@ -45,7 +50,7 @@ def test_shared_bytes_are_bytes(size: int) -> None:
     assert memory.data() is value
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_row("size", SIZES)
 def test_shared_ascii_is_a_text(size: int) -> None:
     text = "".join(chr(32 + index % 90) for index in range(size))
     value = shared(text).text()
@@ -95,7 +100,7 @@ def test_threads_let_values_go_at_the_same_time(monkeypatch: pytest.MonkeyPatch)
 
     def make() -> None:
         kept: list[bytes] = []
-        for number in range(500):
+        for number in range(200):
             content = bytes([number % 251]) * PAGE
             kept = [*kept[-3:], shared(content).data()]
             assert kept[-1] == content
@@ -127,8 +132,6 @@ def test_nobody_changes_what_is_shared() -> None:
 
 
 def test_memory_that_others_could_change_is_refused() -> None:
-    from wrap.values.shared_memory import Shared
-
     for descriptor in (os.memfd_create("open", os.MFD_ALLOW_SEALING), os.open("/", os.O_RDONLY)):
         with pytest.raises(ValueError, match="no sealed memory"):
             Shared(descriptor, is_ascii=False)
@@ -138,9 +141,6 @@ def test_memory_that_others_could_change_is_refused() -> None:
     st.lists(st.sampled_from([b"", b"small", b"\xff" * LARGE, "text", "x" * LARGE, "ü" * LARGE]))
 )
 def test_frames_of_every_kind_arrive_in_order(values: list[Any]) -> None:
-    from wrap.net import framing
-    from wrap.values.value import Object
-
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
@@ -154,8 +154,6 @@ def test_frames_of_every_kind_arrive_in_order(values: list[Any]) -> None:
 
 
 def test_descriptors_that_cannot_be_had_are_an_error_and_not_a_wrong_object() -> None:
-    from wrap.net.framing import Inflow
-
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"\xff\xff\xff\xfe")
@@ -176,8 +174,6 @@ def test_descriptors_that_cannot_be_had_are_an_error_and_not_a_wrong_object() ->
     ],
 )
 def test_an_answer_is_called_what_it_is(value: Any, content_type: str) -> None:
-    from wrap.values.value import Object
-
     assert Object(value).answer_type() == content_type
     assert Object(value, "image/png").answer_type() == "image/png"
 
@@ -197,44 +193,33 @@ LENGTH = """
 HTTP = {"styles": {"make": "http", "one": "http", "two": "http"}}
 
 
-@pytest.fixture(params=["fork", "pool"])
-def sharing(request: Any, start: Any, wrap_image: Any) -> Iterator[Any]:
+def test_consumers_share_the_memory_of_a_large_object_of_which_nothing_is_left(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    """A handler may keep it, until it has another."""
     declared = {"inputs": {0: None, 1: 0, 2: 0}, "entry": {"output": [1, 2]}} | HTTP
     handlers = {"make": MAKE, "one": LENGTH, "two": LENGTH}
-    yield start(wrap_image(handlers, [[2], [0], [1]], mechanism=request.param, **declared))
-
-
-def test_consumers_share_the_memory_of_a_large_object(sharing: Any) -> None:
-    """Which a handler may keep, until it has another."""
+    server = start(wrap_image(handlers, [[2], [0], [1]], mechanism="pool", **declared))
     megabytes = 64
+    server.request(body="1000")
+    before = server.descriptors()
     for _ in range(4):
-        assert sharing.request(body=str(megabytes << 20)).json == [megabytes << 20] * 2
-    wrap = psutil.Process(sharing.process.pid)
+        assert server.request(body=str(megabytes << 20)).json == [megabytes << 20] * 2
+    wrap = psutil.Process(server.process.pid)
     used, most = 0, 0
     for each in [wrap, *wrap.children(recursive=True)]:
-        with contextlib.suppress(psutil.NoSuchProcess):  # of fork, it has served its execution
-            used += each.memory_full_info().pss >> 20
-            most = max(most, mapped(each))
+        used += each.memory_full_info().pss >> 20
+        most = max(most, mapped(each))
     # What handlers have kept from the last two executions, and the last one's.
     assert used < 3.75 * megabytes
     assert most <= 3
+    for size in (300_000, 1000, 1000):
+        server.request(body=str(size))
+    assert eventually(lambda: server.descriptors() <= before)
 
 
-def test_nothing_is_left_of_large_objects(sharing: Any, eventually: Any) -> None:
-    sharing.request(body="1000")
-    process = psutil.Process(sharing.process.pid)
-    before = process.num_fds()
-    for size in (300_000, 5_000_000, 300_000, 1000):
-        sharing.request(body=str(size))
-    assert eventually(lambda: process.num_fds() <= before)
-
-
-@pytest.mark.each_once
-@pytest.mark.parametrize("far", [[[], [1]], [[1], []]])
-@pytest.mark.parametrize("size", [1000, 3_000_000])
-def test_bytes_go_to_another_wrap_and_back(
-    size: int, far: list[list[int]], start: Any, wrap_image: Any, gateway: Any
-) -> None:
+@pytest.mark.parametrize(("size", "far"), [(1000, [[1], []]), (3_000_000, [[], [1]])])
+def test_bytes_go_to_another_wrap_and_back(size, far, start, wrap_image, gateway):
     """With the content type, which the next handler and the client see."""
     turn = """
         def handle(event, context):
@@ -257,8 +242,6 @@ def test_bytes_go_to_another_wrap_and_back(
 @pytest.mark.parametrize("text", ["x" * LARGE, "x" * LARGE + "ü", "x"])
 def test_another_wrap_learns_of_a_large_text_whether_it_is_ascii(text: str) -> None:
     """Else it would have to read all of it, to see whether it can be used as it is."""
-    from wrap.values.value import Object, received
-
     described, frame = Object(text, "text/plain").described()
     content = shared(frame) if len(text) > 1 else text.encode()
     got = received(content, json.loads(json.dumps(described)))
@@ -276,9 +259,6 @@ def texts() -> st.SearchStrategy[str]:
 
 @given(st.lists(texts(), min_size=1, max_size=4))
 def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> None:
-    from wrap.values.inputs import Inputs
-    from wrap.values.value import Object
-
     data = Inputs({number: Object(text) for number, text in enumerate(outputs)})
     names = tuple(map(str, range(len(outputs))))
     expected = resolve(names, "", dict(zip(names, outputs, strict=True)))
@@ -286,10 +266,6 @@ def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> N
 
 
 def test_json_that_is_nested_too_deep_to_be_read_is_an_error_and_no_string() -> None:
-    from wrap.core.errors import TaskError
-    from wrap.values.inputs import Inputs
-    from wrap.values.value import Object
-
     data = Inputs({0: Object("1"), 1: Object("[" * 5000 + "]" * 5000)})
     with pytest.raises(TaskError, match="output 2 of 2") as caught:
         data.resolve([0, 1])
@@ -297,9 +273,6 @@ def test_json_that_is_nested_too_deep_to_be_read_is_an_error_and_no_string() -> 
 
 
 def test_tasks_that_begin_at_once_share_their_joined_input() -> None:
-    from wrap.values.inputs import Inputs
-    from wrap.values.value import Object
-
     class Slow(Object):
         def text(self, errors: str = "replace") -> str:
             threading.Event().wait(0.01)
@@ -324,11 +297,8 @@ def memory_mib(processes: list[psutil.Process]) -> int:
     return (own + sum(shared.values())) >> 20
 
 
-@pytest.mark.parametrize(
-    "processes", [[[0, 1, 2, 3, 4, 5]], [[0, 2, 4], [1, 3, 5]], [[], [0, 1, 2, 3, 4, 5]]]
-)
 def test_a_large_object_is_gone_when_its_last_consumer_has_ended(
-    processes: list[list[int]], start: Any, wrap_image: Any, tmp_path: Path, eventually: Any
+    start: Any, wrap_image: Any, tmp_path: Path, eventually: Any
 ) -> None:
     """The memory of six in a row never has more than those that are in use."""
     megabytes, seen = 64, tmp_path / "seen"
@@ -346,7 +316,7 @@ def test_a_large_object_is_gone_when_its_last_consumer_has_ended(
     wrap = start(
         wrap_image(
             {"step": source},
-            processes,
+            [[], [*range(6)]],
             inputs={0: None} | {number: number - 1 for number in range(1, 6)},
             tasks=dict.fromkeys(range(6), "step"),
             entry={"output": 5},
@@ -370,8 +340,6 @@ def test_a_large_object_is_gone_when_its_last_consumer_has_ended(
 
 @pytest.mark.parametrize("message", ["ü", "half of a pair: \ud800"])
 def test_a_result_crosses_with_whatever_text_its_error_has(message: str) -> None:
-    from wrap.net.messages import Result
-
     sent = Result(1 << 57, 0, "f", "w", 1, 1.0, 2.5, error={"code": "raised", "message": message})
     frames = [each if isinstance(each, bytes) else each.encode() for each in sent.frames_within()]
     assert Result.read([bytearray(each) for each in frames]) == [sent]

@@ -65,31 +65,20 @@ def replicas(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> Repli
     return Replicas(wrap_image, start, gateway, tmp_path)
 
 
-def test_what_waits_goes_to_a_replica_with_room_and_comes_back(
+def test_what_waits_goes_to_a_replica_with_room_and_its_answer_or_error_comes_back(
     replicas: Replicas, in_background: Any, eventually: Callable[..., bool]
 ) -> None:
     first = in_background(replicas.one.request, body=replicas.waits("a"))
     assert eventually(lambda: replicas.begun("a"))
     second = replicas.one.request(body="b")
+    said = replicas.one.request(body="fail")
     replicas.go_on("a")
     assert second.text == str(replicas.other.process.pid)
+    assert (said.status, said.json["code"], said.json["function"]) == (500, "raised", "f")
     assert first.result().text == str(replicas.one.process.pid)
 
 
-def test_an_error_there_is_the_answer_here(
-    replicas: Replicas, in_background: Any, eventually: Callable[..., bool]
-) -> None:
-    first = in_background(replicas.one.request, body=replicas.waits("a"))
-    assert eventually(lambda: replicas.begun("a"))
-    said = replicas.one.request(body="fail")
-    replicas.go_on("a")
-    assert (said.status, said.json["code"], said.json["function"]) == (500, "raised", "f")
-    assert first.result().status == 200
-
-
-def test_where_no_replica_has_room_it_waits_for_its_own(
-    replicas: Replicas, in_background: Any, eventually: Callable[..., bool]
-) -> None:
+def test_where_no_replica_has_room_it_waits_for_its_own(replicas, in_background, eventually):
     busy = [in_background(replicas.one.request, body=replicas.waits("a"))]
     assert eventually(lambda: replicas.begun("a"))
     busy.append(in_background(replicas.other.request, body=replicas.waits("b")))
@@ -101,9 +90,7 @@ def test_where_no_replica_has_room_it_waits_for_its_own(
     assert [each.result().status for each in busy] == [200, 200]
 
 
-def test_what_a_killed_replica_was_lent_runs_here(
-    replicas: Replicas, in_background: Any, eventually: Callable[..., bool]
-) -> None:
+def test_what_a_killed_replica_was_lent_runs_here(replicas, in_background, eventually):
     first = in_background(replicas.one.request, body=replicas.waits("a"))
     assert eventually(lambda: replicas.begun("a"))
     second = in_background(replicas.one.request, body=replicas.waits("b"))

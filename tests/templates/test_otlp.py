@@ -9,10 +9,16 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from wrap.config.settings import traces_url
+from wrap.core.wrap_spec import Wrap
+from wrap.net.messages import Ident, Result
+from wrap.observe.spans import exporter_of
+from wrap.observe.trace_context import exported, given
+
+from tests.rows import each_row
 
 ECHO = "def handle(req):\n    return req\n"
 ONE: dict[str, Any] = {"output": 0}
@@ -21,7 +27,7 @@ GIVEN = f"00-{TRACE}-{PARENT}-01"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variables", "url"),
     [
         ({}, ""),
@@ -32,26 +38,10 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
     ],
 )
 def test_spans_go_where_opentelemetrys_variables_say(variables: dict[str, str], url: str) -> None:
-    from wrap.config.settings import traces_url
-
     assert traces_url(variables) == url
 
 
-def test_where_they_name_nothing_nothing_is_loaded(start: Any, wrap_image: Any) -> None:
-    handler = """
-        import json, sys, threading
-        def handle(req):
-            threads = sorted(each.name for each in threading.enumerate())
-            return json.dumps(["wrap.observe.spans" in sys.modules, "spans" in threads])
-    """
-    image = wrap_image({"one": handler}, entry=ONE)
-    assert start(image).request(traceparent=GIVEN).json == [False, False]
-    assert start(image, **{ENDPOINT: "http://127.0.0.1:9"}).request().json == [True, True]
-
-
-def test_headers_and_attributes_are_those_that_were_set(
-    start: Any, wrap_image: Any, collector: Any
-) -> None:
+def test_headers_and_attributes_are_those_that_were_set(start, wrap_image, collector):
     server = start(
         wrap_image({"one": ECHO}, entry=ONE),
         **{ENDPOINT: "http://127.0.0.1:9"},
@@ -73,24 +63,22 @@ def test_headers_and_attributes_are_those_that_were_set(
         "faas.name": "test-wrap1",
     }
     assert request.attributes["chiron.execution"] == "0123-456"
-    assert task.attributes == {
-        "chiron.task": "one",
-        "chiron.function": "one",
-        "chiron.process": 0,
-    }
+    assert task.attributes == {"chiron.task": "one", "chiron.function": "one", "chiron.process": 0}
     assert "as http/json, not as http/protobuf" in server.log.read_text()
 
 
-def test_grpc_is_refused_in_the_log(start: Any, wrap_image: Any) -> None:
-    settings = {ENDPOINT: "http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    server = start(wrap_image({"one": ECHO}, entry=ONE), **settings)
-    assert server.request(body="x").text == "x"
-    assert "no spans are sent to http://127.0.0.1:4317/v1/traces" in server.log.read_text()
+def exporter(url: str, **variables: str) -> Any:
+    """What exports the executions of a wrap to a URL, with the other variables."""
+    wrap = Wrap("test", "w", "pool", {"f": "flask"}, {0: "f"}, [[0]], {}, [], 1.0, instances=1)
+    return exporter_of(wrap, url, variables)
 
 
-def test_what_fails_is_an_error_unless_it_is_the_clients(
-    start: Any, wrap_image: Any, collector: Any
-) -> None:
+def test_grpc_is_refused_in_the_log(capsys: Any) -> None:
+    assert exporter("http://a:4317/v1/traces", OTEL_EXPORTER_OTLP_PROTOCOL="grpc") is None
+    assert "no spans are sent to http://a:4317/v1/traces" in capsys.readouterr().out
+
+
+def test_what_fails_is_an_error_unless_it_is_the_clients(start, wrap_image, collector):
     handler = """
         import time
         def handle(req):
@@ -120,10 +108,11 @@ def test_what_fails_is_an_error_unless_it_is_the_clients(
         assert told != "workflow-failed" or answer.json["message"] == "Odd: as it is"
 
 
-def test_attempts_of_a_workflow_that_decides_are_spans_each(
-    start: Any, wrap_image: Any, collector: Any, tmp_path: Path
-) -> None:
+def test_attempts_of_a_workflow_that_decides_are_spans_each_and_a_wrap_that_is_not_there_is_none(
+    start, wrap_image, gateway, collector, tmp_path
+):
     retried = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 0, "MaxAttempts": 2}]
+    caught = [{"ErrorEquals": ["States.ALL"], "Next": "Here"}]
     handler = f"""
         from pathlib import Path
         def handle(event, context):
@@ -133,60 +122,31 @@ def test_attempts_of_a_workflow_that_decides_are_spans_each(
                 raise ValueError("not yet")
             return {{"body": event.headers["traceparent"]}}
     """
-    machine = {
-        "StartAt": "Try",
-        "States": {"Try": {"Type": "Task", "Resource": "try", "End": True, "Retry": retried}},
+    states = {
+        "There": {"Type": "Task", "Resource": "there", "End": True, "Catch": caught},
+        "Here": {"Type": "Task", "Resource": "here", "End": True, "Retry": retried},
     }
-    image = wrap_image(
-        {"try": handler},
-        styles={"try": "http"},
-        inputs={},
-        buckets=[],
-        instances=1,
-        entry={"output": None, "machine": machine, "states": {"Try": 0}},
-    )
-    answer = start(image, **{ENDPOINT: collector.url}).request(body="1", traceparent=GIVEN)
+    entry = {
+        "output": None,
+        "machine": {"StartAt": "There", "States": states},
+        "states": {"There": 0, "Here": 1},
+        "remotes": {"test-wrap2": {0: "there"}},
+    }
+    fields = {"inputs": {}, "buckets": [], "instances": 2, "entry": entry}
+    image = wrap_image({"here": handler}, tasks={1: "here"}, styles={"here": "http"}, **fields)
+    server = start(image, **{ENDPOINT: collector.url}, gateway_url=gateway.url)
+    answer = server.request(body="1", traceparent=GIVEN)
     request, *tasks = collector.wait_for()
     assert answer.status == 200, answer.text
-    assert [task.name for task in tasks] == ["try"] * 3
-    assert [task.attributes["chiron.task"] for task in tasks] == ["try#1", "try#2", "try#3"]
+    assert [task.name for task in (request, *tasks)] == ["test", *["here"] * 3]
+    assert [task.attributes["chiron.task"] for task in tasks] == ["here#1", "here#2", "here#3"]
     assert [task.error for task in tasks[:2]] == ["ValueError: not yet (handler.py:7)"] * 2
-    assert tasks[2].error is None
+    assert (request.error, tasks[2].error) == (None, None)
     assert tasks[2].span_id in answer.text
     assert len({task.span_id for task in tasks}) == 3
-    assert request.error is None
 
 
-def test_a_wrap_that_is_not_there_is_no_span_and_the_workflow_goes_on(
-    start: Any, wrap_image: Any, gateway: Any, collector: Any
-) -> None:
-    catch = [{"ErrorEquals": ["States.ALL"], "Next": "Here"}]
-    there = {"Type": "Task", "Resource": "there", "End": True, "Catch": catch}
-    here = {"Type": "Task", "Resource": "here", "End": True}
-    image = wrap_image(
-        {"here": ECHO},
-        tasks={1: "here"},
-        inputs={},
-        buckets=[],
-        instances=2,
-        entry={
-            "output": None,
-            "machine": {"StartAt": "There", "States": {"There": there, "Here": here}},
-            "states": {"There": 0, "Here": 1},
-            "remotes": {"test-wrap2": {0: "there"}},
-        },
-    )
-    settings = {ENDPOINT: collector.url, "gateway_url": gateway.url}
-    answer = start(image, **settings).request(body="1")
-    assert answer.status == 200, answer.text
-    request, task = collector.wait_for()
-    assert (request.name, task.name) == ("test", "here")
-    assert (request.error, task.error) == (None, None)
-
-
-def test_what_buckets_fire_is_part_of_a_request_that_waits_for_it(
-    start: Any, wrap_image: Any, collector: Any
-) -> None:
+def test_what_buckets_fire_is_part_of_a_request_that_waits_for_it(start, wrap_image, collector):
     from chiron.workflow.buckets import parse_buckets
 
     buckets = {"events": {"trigger": "immediate", "function": "first"}}
@@ -198,74 +158,43 @@ def test_what_buckets_fire_is_part_of_a_request_that_waits_for_it(
                 raise ValueError("two")
             return req
     """
-    for processes in ([[0]], [[], [0]]):
-        name = f"test-wrap{len(processes)}"
-        image = wrap_image({"first": handler}, processes, entry=entry, name=name)
-        server = start(image, **{ENDPOINT: collector.url})
-        collector.spans.clear()
-        assert server.request(body="1", X_Chiron_Alone="1").status == 200
-        request, *spans = collector.wait_for()
-        assert [span.name for span in spans if span.name != "start"] == ["first"]
-        assert {span.parent_id for span in spans} == {request.span_id}
-        collector.spans.clear()
-        assert server.request(body="2", X_Chiron_Alone="1").status == 500
-        request, *spans = collector.wait_for()
-        errors = [span.error for span in spans if span.name == "first"]
-        assert errors
-        assert all("ValueError: two" in error for error in errors)
-        assert request.attributes["error.type"] == "raised"
-        collector.spans.clear()
-        assert server.request(body="1").status == 202
-        assert [span.attributes["http.response.status_code"] for span in collector.wait_for()] == [
-            202
-        ]
-
-
-def test_what_is_left_is_sent_when_the_wrap_ends(
-    start: Any, wrap_image: Any, collector: Any
-) -> None:
-    server = start(wrap_image({"one": ECHO}, entry=ONE), **{ENDPOINT: collector.url})
-    for _ in range(3):
-        server.request()
-    assert server.terminate() == 0
-    assert len(collector.spans) == 6
-
-
-def test_who_does_not_take_spans_keeps_nobody_waiting_and_they_are_counted(
-    start: Any, wrap_image: Any, collector: Any, eventually: Any
-) -> None:
-    """A request has 1,002 spans here, and 4,096 may wait; one message waits for 10 s."""
-    inputs: dict[int, Any] = dict.fromkeys(range(1000)) | {1000: 0}
-    image = wrap_image(
-        {"one": ECHO},
-        tasks=dict.fromkeys(inputs, "one"),
-        inputs=inputs,
-        entry={"output": 1000},
-    )
+    image = wrap_image({"first": handler}, [[], [0]], entry=entry)
     server = start(image, **{ENDPOINT: collector.url})
+    assert server.request(body="1", X_Chiron_Alone="1").status == 200
+    request, *spans = collector.wait_for()
+    assert [span.name for span in spans if span.name != "start"] == ["first"]
+    assert {span.parent_id for span in spans} == {request.span_id}
+    collector.spans.clear()
+    assert server.request(body="2", X_Chiron_Alone="1").status == 500
+    request, *spans = collector.wait_for()
+    errors = [span.error for span in spans if span.name == "first"]
+    assert errors
+    assert all("ValueError: two" in error for error in errors)
+    assert request.attributes["error.type"] == "raised"
+    collector.spans.clear()
+    assert server.request(body="1").status == 202
+    assert [each.attributes["http.response.status_code"] for each in collector.wait_for()] == [202]
 
-    def dropped() -> int:
-        (line,) = (
-            line
-            for line in server.request("GET", "/metrics").text.splitlines()
-            if line.startswith("chiron_spans_dropped_total")
-        )
-        return int(float(line.split()[1]))
 
+def told(exports: Any, spans: int = 2) -> None:
+    """A request of so many spans has ended: its own, and those of its tasks."""
+    ident = Ident(trace=exported(given(GIVEN, "")))
+    results = [Result(ident.number, task, "f", "w", 0, 0.0, 0.0) for task in range(spans - 1)]
+    exports.request(ident, results, 0.0, 1.0, 200, None)
+
+
+def test_who_does_not_take_spans_keeps_nobody_waiting_and_they_are_counted(collector, eventually):
+    """4,096 spans may wait."""
+    exports = exporter(collector.url)
     collector.open.clear()
     for _ in range(6):
-        assert server.request(body="x").status == 200
-    assert eventually(lambda: dropped() == 2 * 1002)  # the last is counted after its answer
+        told(exports, 1002)
+    assert exports.dropped.lines()[-1].split()[1] == str(2 * 1002)
     collector.open.set()
-    # What was given up after 10 s comes twice.
     assert eventually(lambda: len({span.span_id for span in collector.spans}) == 4 * 1002)
-    collector.open.clear()
-    server.request(body="x")
-    time.sleep(1.5)  # it is being sent
-    assert server.terminate() == 0
 
 
-def test_who_refuses_spans_is_in_the_log_once(
+def test_what_is_refused_is_in_the_log_once_and_what_is_left_is_sent_at_the_end(
     start: Any, wrap_image: Any, collector: Any, eventually: Any
 ) -> None:
     server = start(wrap_image({"one": ECHO}, entry=ONE), **{ENDPOINT: collector.url})
@@ -283,6 +212,11 @@ def test_who_refuses_spans_is_in_the_log_once(
     collector.answer = json.dumps({"partialSuccess": {"rejectedSpans": "1"}}).encode()
     server.request(body="x")
     assert eventually(lambda: dropped() == 5)
+    collector.spans.clear()
+    for _ in range(3):
+        server.request()
+    assert server.terminate() == 0
+    assert len(collector.spans) == 6
 
 
 @pytest.fixture
@@ -341,81 +275,66 @@ def _on_its_way(channel: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("send", [_endless, _a_byte_at_a_time, _on_its_way])
-def test_an_answer_that_never_ends_is_cut_off(
-    send: Any, answering: Any, start: Any, wrap_image: Any
-) -> None:
+def test_an_answer_that_never_ends_is_cut_off(send, answering, monkeypatch):
+    monkeypatch.setattr("wrap.observe.spans._TRIES_S", (0.0,))
     place = answering(send)
-    image = wrap_image({"one": ECHO}, entry=ONE)
-    server = start(image, **{ENDPOINT: place.url}, OTEL_EXPORTER_OTLP_TIMEOUT="500")
-    assert server.request(body="x").text == "x"
+    exports = exporter(place.url, OTEL_EXPORTER_OTLP_TIMEOUT="200")
+    told(exports)
     assert place.cut.acquire(timeout=60)
-    assert server.request(body="x").text == "x"
+    exports.close(60)  # it prints that spans are dropped: in no other test
 
 
 def test_a_redirect_is_an_answer_and_nothing_is_sent_to_where_it_leads(
-    answering: Any, start: Any, wrap_image: Any, eventually: Any
+    answering: Any, eventually: Any, capfd: Any
 ) -> None:
     elsewhere = answering(lambda channel: channel.sendall(b"HTTP/1.1 200 OK\r\n\r\n"))
     head = f"HTTP/1.1 307 Over there\r\nLocation: {elsewhere.url}/x\r\nContent-Length: 0\r\n\r\n"
-    place = answering(lambda channel: channel.sendall(head.encode()))
-    server = start(wrap_image({"one": ECHO}, entry=ONE), **{ENDPOINT: place.url})
-    server.request(body="x")
-    assert eventually(lambda: "answered 307" in server.log.read_text())
+    exports = exporter(answering(lambda channel: channel.sendall(head.encode())).url)
+    told(exports)
+    exports.close(60)
+    assert "answered 307" in capfd.readouterr().out
     assert not elsewhere.asked.acquire(blocking=False)
 
 
-def test_messages_are_compressed_where_that_is_asked_for(
-    answering: Any, start: Any, wrap_image: Any
-) -> None:
+def test_messages_are_compressed_where_that_is_asked_for(answering: Any) -> None:
     def keep(channel: socket.socket) -> None:
         place.sent = place.sent or channel.recv(1 << 16)
         channel.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     place = answering(keep)
-    variables = {ENDPOINT: place.url, "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}
-    start(wrap_image({"one": ECHO}, entry=ONE), **variables).request(body="x")
+    told(exporter(place.url, OTEL_EXPORTER_OTLP_COMPRESSION="gzip"))
     assert place.cut.acquire(timeout=60)
     assert b"resourceSpans" in gzip.decompress(place.sent)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("ENDPOINT", "collector:4318"),
-        ("ENDPOINT", "file:///etc/passwd"),
-        ("ENDPOINT", "http://"),
-        ("ENDPOINT", "http://a:99999"),
-        ("ENDPOINT", "http://a b"),
-        ("ENDPOINT", "http://a\r\nX: y"),
-        ("ENDPOINT", "http://user:secret@a"),
-        ("TRACES_ENDPOINT", "ftp://a"),
-        ("HEADERS", "a b=c"),
-        ("HEADERS", "=c"),
-        ("HEADERS", "a=b%0d%0ac: d"),
-        ("TRACES_HEADERS", "a=%E2%82%AC"),
-        ("TIMEOUT", "soon"),
-        ("TIMEOUT", "0"),
-        ("TIMEOUT", "-1"),
-        ("TIMEOUT", "1e400"),
-        ("TRACES_TIMEOUT", "9" * 30),
-        ("COMPRESSION", "zstd"),
-        ("PROTOCOL", "http/xml"),
+UNUSABLE = {
+    "ENDPOINT": [
+        "collector:4318",
+        "http://",
+        "http://a:99999",
+        "http://a\r\nX: y",
+        "http://u:secret@a",
     ],
-)
-def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
-    from wrap.config.settings import traces_url
-    from wrap.observe.spans import exporter_of
+    "TRACES_ENDPOINT": ["ftp://a"],
+    "HEADERS": ["a b=c", "=c", "a=b%0d%0ac: d"],
+    "TRACES_HEADERS": ["a=%E2%82%AC"],
+    "TIMEOUT": ["soon", "0", "1e400"],
+    "TRACES_TIMEOUT": ["9" * 30],
+    "COMPRESSION": ["zstd"],
+    "PROTOCOL": ["http/xml"],
+}
 
+
+@each_row(("name", "value"), [(name, each) for name, values in UNUSABLE.items() for each in values])
+def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
     variable = f"OTEL_EXPORTER_OTLP_{name}"
     environment = {ENDPOINT: "http://a:4318"} | {variable: value}
     with pytest.raises(ValueError, match=variable) as raised:
-        exporter_of(cast(Any, None), traces_url(environment), environment)
+        exporter(traces_url(environment), **environment)
     assert "secret" not in str(raised.value)
 
 
-def test_a_wrap_does_not_start_with_a_setting_that_cannot_be_used(
-    wrap_image: Any, run_to_end: Any
-) -> None:
+def test_a_wrap_does_not_start_with_a_setting_that_cannot_be_used(wrap_image, run_to_end):
     image = wrap_image({"one": ECHO}, entry=ONE)
     status, log = run_to_end(image, **{ENDPOINT: "collector:4318"})
     assert status == 1

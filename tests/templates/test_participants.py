@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wrap.core.errors import TaskError
 from wrap.core.participants import NoticeRounds, Participants, Remedy, Reply, RunState
-from wrap.core.wrap_spec import Entry, Wrap
+from wrap.core.wrap_spec import Entry
 
 from tests.rows import each_row
+from tests.templates.clusters import over_wraps
 
 #: A chain over three wraps: 0 here, 1 far, 2 near, 3 here.
 PLACES = {0: "home", 1: "far", 2: "near", 3: "home"}
@@ -17,21 +18,15 @@ NAMES = ("far", "near")
 
 
 def participants(attempts: int = 2) -> Participants:
-    own = [task for task, where in PLACES.items() if where == "home"]
-    wrap = Wrap(
-        workflow="test",
-        name="home",
-        mechanism="pool",
-        functions={"f": "flask"},
-        tasks=dict.fromkeys(own, "f"),
-        processes=[own],
+    wraps = over_wraps(
+        PLACES,
+        {"home": [[0, 3]], "far": [[1]], "near": [[2]]},
         inputs={0: None, 1: 0, 2: 1, 3: 2},
         buckets=[([], [0]), ([0], [1]), ([1], [2]), ([2], [3])],
-        timeout_s=1.0,
-        remotes={name: {t: "f" for t, where in PLACES.items() if where == name} for name in NAMES},
         entry=Entry(3),
         attempts=attempts,
     )
+    wrap = wraps["home"]
     made = Participants(wrap, frozenset({3}))
     for name in NAMES:
         made.ask(name, wrap.remotes[name])
@@ -70,18 +65,14 @@ def test_of_a_question_that_was_asked_again_results_alone_count(reply: Reply) ->
 
 
 def test_it_is_over_when_all_have_replied_and_what_is_wanted_is_here() -> None:
+    """Before the first question it is not."""
     made = participants()
+    assert Participants(made._workflow, frozenset()).is_waiting(set())
     for name in NAMES:
         assert made.is_waiting({3})
         made.ended(name, made.asked[name].number)
     assert made.is_waiting({0, 2})
     assert not made.is_waiting({0, 2, 3})
-
-
-def test_before_the_first_question_it_is_not_over() -> None:
-    made = participants()
-    empty = Participants(made._workflow, frozenset())
-    assert empty.is_waiting(set())
 
 
 def broken(made: Participants, name: str) -> None:
@@ -94,6 +85,7 @@ def test_a_connection_is_made_anew_five_times_in_an_execution() -> None:
         name = NAMES[number % 2]
         broken(made, name)
         made.ask(name, made.reconnected(name))
+        assert set(made.asked[name].tasks) == {1 + number % 2}
     broken(made, "far")
     with pytest.raises(TaskError, match="wrap far break again and again"):
         made.reconnected("far")
@@ -111,22 +103,15 @@ def test_a_replica_that_has_to_begin_though_it_is_ending_gets_the_same_tasks() -
 @each_row(("attempts", "losses"), [(1, 0), (2, 1), (3, 2)])
 def test_a_wrap_is_lost_as_often_as_there_are_attempts(attempts: int, losses: int) -> None:
     made = participants(attempts)
-    for _ in range(losses):
+    for loss in range(losses + 3):
         broken(made, "far")
-        assert made.replaced("far", is_lost=True) == ["near"]
+        # One that had begun nothing costs no attempt.
+        assert made.replaced("far", is_lost=loss < losses) == ["near"]
         made.ask("far", [1])
     broken(made, "far")
     with pytest.raises(TaskError, match="wrap far ended while it ran") as lost:
         made.replaced("far", is_lost=True)
     assert lost.value.wrap == "far"
-
-
-def test_a_wrap_that_had_begun_nothing_costs_no_attempt() -> None:
-    made = participants(attempts=1)
-    for _ in range(3):
-        broken(made, "far")
-        assert made.replaced("far", is_lost=False) == ["near"]
-        made.ask("far", [1])
 
 
 def test_of_two_that_are_lost_at_once_each_is_asked_once() -> None:
@@ -170,9 +155,7 @@ def test_at_the_deadline_it_is_said_who_is_missing(change: str, what: str) -> No
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(RunState)), max_size=5))
-def test_all_are_told_until_they_have_heard_and_no_more_than_three_times(
-    rounds: list[dict[str, RunState]],
-) -> None:
+def test_all_are_told_until_they_have_heard_and_no_more_than_three_times(rounds):
     notices, heard = NoticeRounds(NAMES), dict[str, RunState]()
     for count, standings in enumerate(rounds):
         assert notices.is_over == (count >= 3 or heard.keys() == set(NAMES))

@@ -14,81 +14,14 @@ from typing import Any
 
 import pytest
 
-ECHO_EVENT = """
-    def handle(event, context):
-        return {
-            "statusCode": 201,
-            "body": {
-                "body": event.body.decode(),
-                "method": event.method,
-                "path": event.path,
-                "query": event.query.getlist("q"),
-                "header": event.headers["X-One"],
-                "hostname": context.hostname,
-            },
-            "headers": {"X-Two": "2"},
-        }
-"""
-
-
-def test_a_flask_handler_is_served_as_by_its_template(start: Any, plain_image: Any) -> None:
-    """Text, GET and POST, what Flask understands, modules beside it in both ways, errors."""
-    image = plain_image(
-        """
-        import memory
-        import util
-        from flask import request
-        from function import other
-
-        def handle(req):
-            if req == "fails":
-                raise RuntimeError
-            names = [util.NAME, memory.NAME, other.NAME, type(req).__name__]
-            return {"b": [*names, req], "a": request.path}, 202, {"X-One": "1"}
-        """,
-        **{name: f"NAME = {name!r}" for name in ("memory", "util", "other")},
-    )
-    server = start(image)
-    answer = server.request(path="/some/where", body="grüße")
-    assert (answer.status, answer.headers["X-One"]) == (202, "1")
-    found = '"util","memory","other","str","gr\\u00fc\\u00dfe"'
-    assert answer.text == f'{{"a":"/some/where","b":[{found}]}}\n'
-    statuses = {"GET": 202, "POST": 202, "PUT": 405}
-    assert {each: server.request(each, "/any/path?q=1").status for each in statuses} == statuses
-    bodies = ("fails", "x", "fails")
-    assert [server.request(body=body).status for body in bodies] == [500, 202, 500]
-
 
 def test_a_flask_handler_gets_bytes_if_it_asks_for_them(start: Any, plain_image: Any) -> None:
     image = plain_image("def handle(req):\n    return req + type(req).__name__.encode()\n")
     assert start(image, RAW_BODY="true").request(body=b"\xff").body == b"\xffbytes"
 
 
-def test_an_http_handler_gets_event_and_context(start: Any, plain_image: Any) -> None:
-    server = start(plain_image(ECHO_EVENT), handler_style="http", HOSTNAME="here")
-    for method in ("GET", "PUT", "POST", "PATCH", "DELETE"):
-        answer = server.request(method, "/a/b?q=1&q=2", "text", X_One="1")
-        assert (answer.status, answer.headers["X-Two"]) == (201, "2")
-        assert answer.json == {
-            "body": "text",
-            "method": method,
-            "path": "/a/b",
-            "query": ["1", "2"],
-            "header": "1",
-            "hostname": "here",
-        }
-
-
-@pytest.mark.parametrize("kind", ["plain", "wrap"])
 def test_a_request_that_comes_while_functions_are_imported_waits(
-    start: Any,
-    plain_image: Any,
-    wrap_image: Any,
-    in_background: Any,
-    eventually: Any,
-    free_port: int,
-    tmp_path: Path,
-    kind: str,
+    start: Any, wrap_image: Any, in_background: Any, eventually: Any, free_port: int, tmp_path: Path
 ) -> None:
     """Kubernetes sends some as soon as the watchdog is there."""
     go_on = tmp_path / "go on"
@@ -97,9 +30,7 @@ def test_a_request_that_comes_while_functions_are_imported_waits(
         f"while not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.01)\n"
         "def handle(req):\n    return 'answered ' + req\n"
     )
-    image = (
-        plain_image(handler) if kind == "plain" else wrap_image({"f": handler}, entry={"output": 0})
-    )
+    image = wrap_image({"f": handler}, entry={"output": 0})
     server = in_background(start, image, port=str(free_port))
 
     def listens() -> bool:
@@ -130,9 +61,7 @@ def test_what_cannot_be_served_is_said_in_one_line(
     assert said in log and len(log.splitlines()) == 1
 
 
-def test_sigterm_lets_the_request_in_flight_finish(
-    start: Any, plain_image: Any, eventually: Any, in_background: Any
-) -> None:
+def test_sigterm_lets_the_request_in_flight_finish(start, plain_image, eventually, in_background):
     image = plain_image(
         """
         import time

@@ -14,16 +14,12 @@ def firing(number: int, begins_session: bool = False) -> Firing[str, str]:
     return Firing((number, 0), "task", (), False, session, 0.0, "bucket")
 
 
-def test_windows_come_before_what_fires_at_once():
+def test_windows_come_before_what_fires_at_once_and_nothing_begins_after_the_end():
     ready = FiringQueue[str, str]()
     ready.add([firing(1), firing(2)])
     ready.add([firing(3, begins_session=True)])
     begun = [ready.next(9) for _ in range(4)]
     assert [each.number[0] if each else None for each in begun] == [3, 1, 2, None]
-
-
-def test_nothing_begins_after_the_end():
-    ready = FiringQueue[str, str]()
     ready.add([firing(1)])
     ready.stopped = True
     assert ready.next(9) is None and ready.free(9) == 0 and len(ready) == 1

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
+from contextlib import nullcontext
 
 import pytest
+from wrap.core.errors import TaskError
+from wrap.net import framing, gateway_client
+from wrap.net.gateway_client import Gateway
+from wrap.net.messages import Ident, Request, Result
+from wrap.net.transport import Forwarded
 
+from tests.rows import each_row
 from tests.serving import Answering, served
 
 LONGEST = 1 << 16
@@ -18,9 +24,11 @@ BODIES = {"whole": LONGEST, "too long": LONGEST + 1}
 def url() -> Iterator[str]:
     """Answers by the name in the path: with a length or without, or for ever."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
+        protocol_version = "HTTP/1.0"
+
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.body()
             name = self.path.rpartition("/")[2].replace("-", " ")
             size = BODIES.get(name.removesuffix(" unsaid"))
             self.send_response(200)
@@ -34,39 +42,24 @@ def url() -> Iterator[str]:
             except ConnectionError:
                 return
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     with served(Handler) as url:
         yield url
 
 
-@pytest.mark.parametrize("name", ["whole", "whole-unsaid"])
-def test_an_answer_within_the_bound_is_whole(name: str, url: str) -> None:
-    from wrap.net.gateway_client import Gateway
-    from wrap.net.transport import Forwarded
-
+@each_row("name", ["whole", "whole-unsaid", "too-long", "too-long-unsaid", "endless"])
+def test_an_answer_is_whole_or_above_the_bound_an_error_that_names_the_wrap(name, url):
     request = Forwarded("POST", "", {}, b"x")
-    answer = Gateway(url, "", LONGEST, 1).forward(name, request, time.monotonic() + 60)
-    assert (answer.status, answer.body) == (200, bytes(LONGEST))
-
-
-@pytest.mark.parametrize("name", ["too-long", "too-long-unsaid", "endless"])
-def test_an_answer_above_the_bound_is_an_error_that_names_the_wrap(name: str, url: str) -> None:
-    from wrap.core.errors import TaskError
-    from wrap.net.gateway_client import Gateway
-    from wrap.net.transport import Forwarded
-
-    request = Forwarded("POST", "", {}, b"x")
-    with pytest.raises(TaskError, match=f"wrap {name} answered more than {LONGEST} bytes"):
-        Gateway(url, "", LONGEST, 1).forward(name, request, time.monotonic() + 60)
+    told = f"wrap {name} answered more than {LONGEST} bytes"
+    with nullcontext() if name.startswith("whole") else pytest.raises(TaskError, match=told):
+        answer = Gateway(url, "", LONGEST, 1).forward(name, request, time.monotonic() + 60)
+        assert (answer.status, answer.body) == (200, bytes(LONGEST))
 
 
 class Broken:
     """A gateway that answers as it is told, one answer after another.
 
     An answer is a status, ``cut`` for a connection that ends without one, ``error`` for an error of
-    the wrap, ``done`` for its results.
+    the wrap, ``done`` for its results, ``other`` for those of another execution.
     """
 
     def __init__(self, *answers: int | str) -> None:
@@ -76,12 +69,8 @@ class Broken:
 
     def call(self, attempts: int) -> int:
         """Call a wrap; how many results come back."""
-        from wrap.net import framing
-        from wrap.net.gateway_client import Gateway, answer
-        from wrap.net.messages import Ident, Request, Result
-
         request = Request(Ident(), [0], {})
-        done = Result(request.ident.number, 0, "f", "far", 0, 0.0, 0.0)
+        numbers = {"done": request.ident.number, "other": request.ident.number - 1}
         asked, answers = self.asked, self._answers
 
         class Handler(Answering):
@@ -91,8 +80,9 @@ class Broken:
                 told = answers.pop(0)
                 if told == "cut":
                     self.close_connection = True
-                elif told == "done":
-                    self.answer(200, b"".join(framing.pieces(answer([done], 0.0))))
+                elif told in numbers:
+                    done = Result(numbers[told], 0, "f", "far", 0, 0.0, 0.0)
+                    self.answer(200, b"".join(framing.pieces(gateway_client.answer([done], 0.0))))
                 elif told == "error":
                     self.answer(500, {"code": "raised", "message": "why", "wrap": "far"})
                 else:
@@ -106,22 +96,25 @@ class Broken:
             return len(gateway.call("far", request, time.monotonic() + 30, lambda: None))
 
 
-@pytest.mark.parametrize("broken", ["cut", 500, 502, 503])
+@each_row("broken", ["cut", 500, 502, 503])
 def test_a_call_that_breaks_is_made_again_once_the_wrap_is_there(broken: int | str) -> None:
     gateway = Broken(broken, 502, 503, 404, "done")
     assert gateway.call(attempts=2) == 1
     assert gateway.asked == ["POST", "GET", "GET", "GET", "POST"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attempts", "answers", "posts"),
-    [(1, ["cut"], 1), (1, [502], 1), (2, [502, 404, "cut"], 2), (2, ["error"], 1), (2, [404], 1)],
+    [
+        (1, ["cut"], 1),
+        (1, [502], 1),
+        (2, [502, 404, "cut"], 2),
+        (2, ["error"], 1),
+        (2, [404], 1),
+        (2, ["other"], 1),
+    ],
 )
-def test_it_is_not_made_again_without_attempts_or_after_an_answer(
-    attempts: int, answers: list[int | str], posts: int
-) -> None:
-    from wrap.core.errors import TaskError
-
+def test_it_is_not_made_again_without_attempts_or_after_an_answer(attempts, answers, posts):
     gateway = Broken(*answers)
     with pytest.raises(TaskError):
         gateway.call(attempts)

@@ -243,7 +243,9 @@ def completed(seed: int, places: int, attempts: int, losses: int) -> World:
 
 
 @given(SEEDS, st.integers(1, 4))
-def test_without_losses_every_task_runs_once(seed: int, places: int) -> None:
+def test_without_losses_every_task_runs_once_and_what_is_large_is_dropped_when_nothing_needs_it(
+    seed: int, places: int
+) -> None:
     world = completed(seed, places, 1, 0)
     assert world.error is None
     assert world.run.is_over(others_run=False)
@@ -251,41 +253,25 @@ def test_without_losses_every_task_runs_once(seed: int, places: int) -> None:
     assert sorted(world.answered) == sorted(world.shape.needs)
     assert set(world.starts.values()) == {1}
     assert not world.run.limits
-
-
-@given(SEEDS, st.integers(2, 4), st.integers(1, 3))
-def test_as_many_losses_as_there_are_attempts_more_are_survived(
-    seed: int, places: int, attempts: int
-) -> None:
-    world = completed(seed, places, attempts, attempts - 1)
-    assert world.error is None
-    assert world.run.is_over(others_run=False)
-    assert set(world.answered) == set(world.shape.needs)
-    assert not world.run.limits
-    assert not world.run.held_back
+    assert world.dropped.isdisjoint(world.shape.ends)
+    used = {each for its in world.shape.needs.values() for each in its}
+    large = {e.answers[0].task for e in world.seen if e.answers[0].output.size >= LARGE}
+    assert not world.held & used & large
 
 
 @given(SEEDS, st.integers(2, 4), st.integers(1, 3), st.integers(1, 9))
-def test_after_any_losses_all_has_ended_or_one_error_is_named(
+def test_fewer_losses_than_attempts_are_survived_and_after_others_one_error_is_named(
     seed: int, places: int, attempts: int, losses: int
 ) -> None:
     world = completed(seed, places, attempts, losses)
     if world.error is None:
         assert world.run.is_over(others_run=False)
         assert set(world.answered) == set(world.shape.needs)
+        assert not world.run.limits
+        assert not world.run.held_back
     else:
         assert world.error.code == WORKER_DIED
         assert losses - world.losses >= attempts
-
-
-@given(SEEDS, st.integers(1, 3))
-def test_what_is_large_is_dropped_when_nothing_needs_it(seed: int, places: int) -> None:
-    world = completed(seed, places, 1, 0)
-    assert world.dropped.isdisjoint(world.shape.ends)
-    used = {each for its in world.shape.needs.values() for each in its}
-    large = {e.answers[0].task for e in world.seen if e.answers[0].output.size >= LARGE}
-    kept = world.held & used & large
-    assert not kept
 
 
 @given(SEEDS, st.integers(1, 3), st.floats(0, 2 * DEADLINE))
