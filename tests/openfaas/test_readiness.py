@@ -50,6 +50,13 @@ def test_other_templates_need_a_replica_and_a_settled_answer(client, gateway):
     assert gateway.lines().count(OPTIONS) == 2
 
 
+@pytest.fixture
+def one_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first probe is the last one, however late its answer comes."""
+    monkeypatch.setattr("chiron.openfaas.readiness._PROBE_INTERVAL_S", 10.0)
+
+
+@pytest.mark.usefixtures("one_probe")
 def test_gives_up_with_the_last_answer_and_the_end_of_the_log(client, gateway):
     gateway.answer(HEALTH, (500, b""))
     lines = [b'{"name": "side", "text": "imports"}', b'{"name": "side", "text": "no numpy"}']
@@ -64,6 +71,7 @@ def test_gives_up_with_the_last_answer_and_the_end_of_the_log(client, gateway):
     assert raised.value.message.endswith("its log ends: imports | no numpy")
 
 
+@pytest.mark.usefixtures("one_probe")
 def test_a_module_that_no_requirement_brings_is_named_with_its_file(client, gateway):
     gateway.answer(HEALTH, (503, b""))
     line = {"name": "side", "text": "ModuleNotFoundError: No module named 'numppy'"}
