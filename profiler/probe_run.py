@@ -124,6 +124,9 @@ def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     Raises ValueError, TypeError, IndexError if the rows are no ticks.
     """
     rows = list(rows)
+    states = [row[4] for row in rows]
+    # While begin and end read their clocks, the probe may add ticks before and after them.
+    within = rows[states.index("begin") : states.index("end") + 1]
     ticks = [
         Tick(
             at_ms=(us - delay) / 1000,
@@ -134,10 +137,10 @@ def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
             kept_ms=kept / 1000,
             processes_ms=processes / 1000,
         )
-        for us, cpu, slept, waited, state, delay, kept, processes in rows
+        for us, cpu, slept, waited, state, delay, kept, processes in within
     ]
-    if len(ticks) < 2 or (ticks[0].state, ticks[-1].state) != ("begin", "end"):
-        raise ValueError("the ticks have no begin and end")
+    if not ticks:
+        raise ValueError("the ticks end before they begin")
     return _in_order(ticks)
 
 

