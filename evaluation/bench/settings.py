@@ -64,6 +64,8 @@ class Scale:
     held_s: float
     #: Traced requests.
     traces: int
+    #: Whether one plan is deployed twice (A/A), which shows the noise.
+    replicate: bool = True
     #: For the forecast, a variant's requests per second: the mean of stored runs. After the first
     #: round, its measured duration replaces the forecast.
     per_s: float = 20.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -52,7 +53,8 @@ def command(folder: Path, slo: float, samples: int | None, place: Place, output:
         quick=True,
     )
     run_options = RunOptions(settings, samples, None, None, place, output, kept_platforms())
-    faults = measure(["latency"], [folder], run_options, run_options.scale(None))
+    scale = replace(run_options.scale(None), replicate=False)
+    faults = measure(["latency"], [folder], run_options, scale)
     faults.raise_all()
     report = write_report(output)
     found = gain_of(LATENCY.of(read_run(output)), workflow, _BEFORE.label, _AFTER.label)

@@ -42,7 +42,7 @@ def forecast(
     `pulling`: the gateway pulls images, which are built and pushed first.
     """
     chosen = variants(settings.planners, settings.mechanisms)
-    count = len(chosen) + 1  # one plan is deployed twice
+    count = len(chosen) + scale.replicate
     pulled_s = _PULLED_S if pulling else 0.0
     baselines = 0 if settings.slo_ms else len(workflows) * len(settings.mechanisms)
     alone = sum(PLANNERS[each.planner].orchestrator == "client" for each in chosen)

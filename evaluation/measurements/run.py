@@ -51,8 +51,9 @@ def measure_workflow(
     checked = checked_payloads(folder, functions, check=run.settings.check)
     first = distinct(setup.plans)
     plans = {label: plan for label, plan in setup.plans.items() if first[label] == label}
-    ours = [each for each in our_labels(run.settings.mechanisms) if each in first]
-    plans = with_replicate(plans, [first[each] for each in ours])
+    if scale.replicate:
+        ours = [each for each in our_labels(run.settings.mechanisms) if each in first]
+        plans = with_replicate(plans, [first[each] for each in ours])
     for number, labels in enumerate(_groups(plans, folder, run.target.provider)):
         missing = [m for m in measurements if m.missing(out, number, scale, len(labels))]
         if not missing:
