@@ -111,8 +111,8 @@ def _calls(plan: Plan, platform: Platform, way: Way, shared: bool) -> Calls:
     """Return the costs of calls by equation (2); a client's call costs as much as a request.
 
     If wraps trigger each other, a call is one way only. Its computing counts if wraps share cores
-    with it. A client then sends all calls at once and computes them side by side; a wrap sends one
-    after another.
+    with it. A client then sends all calls at once: client, gateway and wrap compute in turn for all
+    of a call. A wrap sends one call after another.
     """
     computing_ms = call_computing_ms(platform) if shared else 0.0
     if way.straight:
@@ -120,5 +120,6 @@ def _calls(plan: Plan, platform: Platform, way: Way, shared: bool) -> Calls:
     if plan.orchestrator != "client":
         return Calls(platform.rpc_ms, platform.invoke_ms, computing_ms)
     call_ms = max(platform.rpc_ms, platform.request_ms)
-    invoke_ms = 0.0 if shared else platform.invoke_ms
-    return Calls(call_ms, invoke_ms, min(computing_ms, call_ms), computing_ms > 0)
+    if shared and call_ms > 0:
+        return Calls(call_ms, computing_ms=call_ms, computed=True)
+    return Calls(call_ms, platform.invoke_ms)

@@ -326,6 +326,22 @@ def test_calls_keep_a_core_busy_that_they_share_with_the_wraps(platform, profile
     assert (alone.latency_ms, together.latency_ms) == (14.0 + 2.0, 25.0 + 2.0)
 
 
+def test_a_clients_calls_compute_all_their_way_where_wraps_share_the_cores(platform, profile):
+    """The core computes three calls of 2 ms and 24 ms of functions, then one call and d."""
+    busy = profile(a="cpu 10", b="cpu 4", c="cpu 10", d="cpu 2")
+    alone, together = (
+        predict(
+            plan([["a"], ["b"], ["c"], ["d"]], cpus=1, orchestrator="client"),
+            WORKFLOW,
+            busy,
+            platform(cpus=1, one_node=one_node, request_ms=2.0),
+        )
+        for one_node in (False, True)
+    )
+    assert alone.latency_ms == (2.0 + 10.0) + (2.0 + 2.0)
+    assert together.latency_ms == (3 * 2.0 + 24.0) + (2.0 + 2.0)
+
+
 def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, profile):
     functions = profile(**FUNCTIONS).functions
     slower = functions["b"].model_copy(update={"forked_ms": 16.0})
