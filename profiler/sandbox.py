@@ -134,6 +134,10 @@ class Sandbox:
                 return match[0]
         return ""
 
+    def temporary_folder(self) -> str:
+        """Return its folder for temporary files, which a process without a container has alone."""
+        return _variables(_ROOT, self.pid).get("TMPDIR") or "/tmp"  # noqa: S108 (Python's default)
+
     def resident_mib(self) -> float:
         """Return the current resident memory."""
         return _status(_ROOT, self.pid, "VmRSS") / 1024

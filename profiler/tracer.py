@@ -6,6 +6,7 @@ calls that it shows, but for all its life. So the launched process is not the ti
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 import time
@@ -78,11 +79,21 @@ def tracing(strace: str, pid: int, beside: Sequence[int] = ()) -> Iterator[Traci
             )
         try:
             _await_attached(tracer, said, pid)
+            temporary = Sandbox(pid).temporary_folder()
             found = Tracing()
             yield found
         finally:
             _end(tracer)
-        found.trace = parse(output.read_text(encoding="utf-8", errors="replace"))
+        text = output.read_text(encoding="utf-8", errors="replace")
+        found.trace = parse(_in_tmp(text, temporary))
+
+
+def _in_tmp(text: str, temporary: str) -> str:
+    """Return a trace as of a container, where the files of the folder `temporary` are in /tmp.
+
+    So the functions of a wrap name the files that they share alike.
+    """
+    return re.sub(rf'"{re.escape(temporary)}(?=[/"])', '"/tmp', text)
 
 
 def launching(strace: str, output: Path) -> list[str]:
@@ -155,6 +166,7 @@ class Launched:
 
     solo: Solo
     output: Path
+    temporary: str
 
     def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
         return [run for run in map(self._run, numbers) if run]
@@ -172,4 +184,4 @@ class Launched:
     def _written_since(self, position: int) -> str:
         with self.output.open("rb") as file:
             file.seek(position)
-            return file.read().decode(errors="replace")
+            return _in_tmp(file.read().decode(errors="replace"), self.temporary)
