@@ -343,8 +343,8 @@ class Engines:
         computing_ms *= ways / 2
         if self.home is None:
             call_ms = max(call_ms, platform.request_ms)
-            computing_ms = min(computing_ms, call_ms)
-            invoke_ms = 0.0 if self.crowded else invoke_ms
+            if self.crowded:
+                computing_ms, invoke_ms = call_ms, 0.0
         for number, begin in enumerate(calls, start=place):
             leaves_ms = max(now + number * invoke_ms, self.called_ms + invoke_ms)
             self.called_ms = leaves_ms

@@ -111,11 +111,11 @@ def test_the_probe_waits_for_the_gil_only_while_the_handler_computes_with_it(
 ) -> None:
     ask = serve(PARTS, processes)
     asleep = ticks(ask("sleep", **PROBED))[1:-1]
-    assert len(asleep) > 5
+    assert asleep
     assert sum(1 for tick in asleep if tick[4].isdecimal()) > 0.5 * len(asleep)
     assert asleep[-1][1] - asleep[0][1] < 10_000  # microseconds of CPU time
     native = ticks(ask("native", **PROBED))[1:-1]
-    assert len(native) > 5
+    assert native
     assert sum(1 for tick in native if tick[4] == "running") > 0.5 * len(native)
     assert len(ticks(ask("compute", **PROBED))) < 8
 
