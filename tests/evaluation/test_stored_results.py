@@ -41,8 +41,7 @@ _CITED = re.compile(
     r"`(?:evaluation/results/)?([\w./-]+)`\s+at\s+`([0-9a-f]{7})`(?:,\s+(dirty|not\s+on\s+main))?"
 )
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-#: What of a table is no measurement of the result: multiples, and columns of these names.
-_COMPUTED = re.compile(r"\([\d.]+ x\)")
+#: Columns of a table that are no measurement of the result.
 _OTHERS = {"all", "goal", "held", "memory × time", "worst share, points"}  # noqa: RUF001
 
 
@@ -99,7 +98,7 @@ def _tables() -> Iterator[Table]:
 
 def _measured(table: str) -> Iterator[str]:
     """The cells that a result should have."""
-    lines = _COMPUTED.sub("", table).strip().split("\n")
+    lines = table.strip().split("\n")
     (_, *header), _, *rows = [
         [cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines
     ]
