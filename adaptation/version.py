@@ -69,7 +69,6 @@ class Serving:
 
     @property
     def prediction(self) -> DeployedPrediction | None:
-        """The prediction of its plan."""
         return read_prediction(self.entry.annotations)
 
     @property
@@ -123,7 +122,6 @@ def named(plan: Plan, version: str) -> Plan:
 
 
 def entry_name(workflow: str, version: str) -> str:
-    """Return the name of the entry wrap of a version."""
     return _name(workflow, 1, version)
 
 

@@ -95,7 +95,6 @@ class Output(click.Path):
 
 
 def seconds(duration_ms: float | None) -> float | None:
-    """Return a duration option in seconds; None if it was omitted."""
     return None if duration_ms is None else duration_ms / 1000
 
 

@@ -99,7 +99,6 @@ def command(
 def _of(
     plan: Plan, known: Known, load: Load | None, replicas: int | None, percentile: float
 ) -> Document:
-    """Return the prediction of one of many plans."""
     if load:
         return predict_load(plan.with_replicas(replicas), *known, load, percentile)
     return predict(plan, *known, percentile)

@@ -61,7 +61,6 @@ class FunctionSource:
     own_template: Path | None = None
 
     def fault(self, code: str, message: str) -> GatewayError:
-        """Return the error with the function's name."""
         return GatewayError(code, f"function {self.name}: {message}")
 
 
@@ -242,7 +241,6 @@ def lay_out(template: Path, folder: Path) -> None:
 
 
 def _compiled(source: Path) -> Path:
-    """Return the path of the compiled file of `source`."""
     return Path(importlib.util.cache_from_source(str(source)))
 
 

@@ -86,7 +86,6 @@ class EmbeddedGateway:
                 self._process.kill()
 
     def wait(self) -> None:
-        """Return when it has ended."""
         self._process.wait()
 
     def describe_end(self) -> str | None:

@@ -68,7 +68,6 @@ class Replicas:
 
 
 def crowd(programs: Sequence[Program], replicas: Replicas) -> Execution:
-    """Return the execution of all slots of `programs` on `replicas`."""
     turns, each = replicas.turns(len(programs)), replicas.each
     place_of = {replica: place for place, replica in enumerate(each)}
     wraps = [

@@ -274,7 +274,6 @@ def _called(node: ast.AST) -> str:
 
 
 def _names_current(node: ast.AST) -> bool:
-    """Return whether the expression asks for the working directory."""
     return any(_called(each) in _CURRENT for each in ast.walk(node) if isinstance(each, ast.Call))
 
 

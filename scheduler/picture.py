@@ -110,7 +110,6 @@ def _draw_plans(axes: Axes, picture: Picture) -> None:
 
 
 def _draw_chosen(axes: Axes, chosen: Option) -> None:
-    """Draw the chosen plan, with its range."""
     if predicted := chosen.plan.predicted:
         low_ms, high_ms = predicted.judged_range_ms
         axes.errorbar(

@@ -180,7 +180,6 @@ class Problem:
         return sum(self.kinds[n].gil_ms for n in functions)
 
     def further_ms(self, functions: Functions) -> float:
-        """Return the extra time of `functions` in a further process."""
         return sum(self.kinds[n].further_ms for n in functions)
 
     def is_refused(self, functions: Functions) -> bool:

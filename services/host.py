@@ -225,7 +225,6 @@ class Host:
         return error
 
     def _discard(self, job: str) -> None:
-        """Remove the files of a job that has ended."""
         shutil.rmtree(self._workspaces / job, ignore_errors=True)
 
     def _stopped(self) -> ChironError | None:

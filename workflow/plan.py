@@ -133,7 +133,6 @@ class PredictedRange(Document):
 
     @property
     def judged_range_ms(self) -> tuple[float, float]:
-        """The range of `judged_ms`."""
         found = self if self.within is None else self.within
         return found.low_ms, found.high_ms
 

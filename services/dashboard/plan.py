@@ -208,7 +208,6 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
 
 
 def _differences(found: dict[str, Any]) -> list[Component]:
-    """Return the differences between the shown plan and the kept plan."""
     if not found["figures"] and not found["moves"]:
         return [html.P("This is the plan to compare with: choose another one.")]
     figures = table("Differences", ["Figure", "Kept", "Shown"], found["figures"])
