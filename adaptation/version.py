@@ -42,7 +42,6 @@ from chiron.scheduler.layout import wrap_name
 from chiron.workflow.documents import dump
 from chiron.workflow.plan import Plan
 
-#: The annotation with the name of a version.
 VERSION = "chiron.version"
 #: The role of an entry wrap on trial under its version's name.
 CANDIDATE = "candidate"

@@ -75,7 +75,6 @@ class DeployedName(click.ParamType):  # type: ignore[type-arg]  # generic from c
         return value
 
 
-#: The workflow that is deployed.
 deployed_workflow = click.argument("workflow", type=DeployedName())
 
 

@@ -25,7 +25,6 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.trace import task_of
 
-#: A workflow, its profile and a platform.
 Known = tuple[Workflow, Profile, Platform]
 _PARTS = tuple(Parts.model_fields)
 

@@ -46,7 +46,6 @@ _SHARED = (
 )
 #: faas-cli's lang of a handler folder with its own Dockerfile.
 _DOCKERFILE = "dockerfile"
-#: The languages that `build` supports.
 LANGS = (*STYLES, _WRAP)
 
 

@@ -43,7 +43,6 @@ class EmbeddedGateway:
     ) -> None:
         #: Its URL, once entered.
         self.url = ""
-        #: The pid of its process.
         self.pid = 0
         options = {
             "--port": port,

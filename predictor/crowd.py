@@ -24,7 +24,6 @@ _Key = tuple[int, int, int]
 class Program(NamedTuple):
     """The program executed for a payload."""
 
-    #: The names of its wraps.
     wraps: Sequence[str]
     made: Wired
     #: The names of its tasks, process by process, and the function of each.

@@ -83,5 +83,4 @@ class Choices(Document):
         return Limits(self.max_functions, self.node_memory_mib)
 
 
-#: The default choices.
 NO_CHOICES = Choices()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 #: Area of the smallest and the largest point, in square points.
 _SMALLEST, _LARGEST = 40.0, 400.0
-#: The most plans that are labelled.
 _LABELLED = 16
 
 

@@ -20,7 +20,6 @@ from chiron.wrap.core.triggers import TriggerKind
 Milliseconds = Annotated[float, Field(ge=0)]
 #: The driver of an execution: the wraps, or the client, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
-#: The default trigger of tasks.
 DEFAULT_TRIGGER: TriggerKind = "data"
 #: The maximum number of replicas of a wrap.
 MOST_REPLICAS = 200

@@ -15,7 +15,6 @@ from chiron.services.host import host
 from chiron.services.jobs import Job
 from chiron.workflow.documents import validate
 
-#: The most jobs that are shown.
 _JOBS = 10
 _POLL_MS = 2000
 
