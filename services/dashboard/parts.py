@@ -129,8 +129,8 @@ def facts(named: Mapping[str, Any]) -> Component:
     return html.Dl(pairs, className="facts")
 
 
-def empty(title: str, what_to_do: list[Any]) -> Component:
-    return html.Div([html.Strong(title), html.P(what_to_do)], className="empty")
+def empty(title: str, *what_to_do: Component | str) -> Component:
+    return html.Div([html.Strong(title), html.P([*what_to_do])], className="empty")
 
 
 def picture(svg: str) -> str:

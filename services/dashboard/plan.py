@@ -24,10 +24,8 @@ _NO_PLAN: dict[str, Any] = {
     STILL: still(
         empty(
             "No plan yet",
-            [
-                "Show a workflow above: a plan needs its profile and the platform, which buttons "
-                "measure."
-            ],
+            "Show a workflow above: a plan needs its profile and the platform, which buttons "
+            "measure.",
         )
     )
 }
