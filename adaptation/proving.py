@@ -374,7 +374,6 @@ def _shape(plan: Plan) -> str:
 
 
 def _said(trial: Trial, measured: Measurement) -> str:
-    """Return the reason for the trial's verdict."""
     requests, over, slo = len(trial.latencies_ms), trial.over, f"{trial.slo_ms:g} ms"
     rate = f" at {trial.per_s:g}/s" if trial.per_s else ""
     took = f"p{trial.percentile:g} {trial.latency_ms:.1f} ms{rate}, {over} of {requests} over {slo}"

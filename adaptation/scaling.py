@@ -16,10 +16,8 @@ from statistics import fmean
 
 from chiron.deployment.replicas import FunctionMetrics, ReplicaMetrics
 from chiron.generator.scale_labels import target_per_s
-from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
+from chiron.openfaas.objects import DEFAULT_MAX, MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
-#: OpenFaaS's defaults, for missing labels.
-_DEFAULT_MIN, _DEFAULT_MAX = 1, 20
 #: Target utilisation of replicas: the share of their concurrency in use, and of their cores' time.
 TARGET = 0.7
 #: A rate is measured over RATE_LOOKS looks. It counts as higher than planned if Poisson arrivals
@@ -42,14 +40,14 @@ CALM, _DOUBLINGS = 30, 4
 class Bounds:
     """The fewest and the most replicas that a function may have."""
 
-    least: int = _DEFAULT_MIN
-    most: int = _DEFAULT_MAX
+    least: int = 1
+    most: int = DEFAULT_MAX
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> Bounds:
         """Return the bounds in the labels; a value that is no number above 0 counts as missing."""
-        least = _number(labels.get(MIN_LABEL, ""), _DEFAULT_MIN)
-        return cls(least, max(least, _number(labels.get(MAX_LABEL, ""), _DEFAULT_MAX)))
+        least = _number(labels.get(MIN_LABEL, ""), 1)
+        return cls(least, max(least, _number(labels.get(MAX_LABEL, ""), DEFAULT_MAX)))
 
     def within(self, replicas: float) -> int:
         """Round `replicas` up to a whole number within the bounds."""

@@ -42,7 +42,6 @@ from chiron.scheduler.layout import wrap_name
 from chiron.workflow.documents import dump
 from chiron.workflow.plan import Plan
 
-#: The annotation with the name of a version.
 VERSION = "chiron.version"
 #: The role of an entry wrap on trial under its version's name.
 CANDIDATE = "candidate"
@@ -69,7 +68,6 @@ class Serving:
 
     @property
     def prediction(self) -> DeployedPrediction | None:
-        """The prediction of its plan."""
         return read_prediction(self.entry.annotations)
 
     @property
@@ -123,7 +121,6 @@ def named(plan: Plan, version: str) -> Plan:
 
 
 def entry_name(workflow: str, version: str) -> str:
-    """Return the name of the entry wrap of a version."""
     return _name(workflow, 1, version)
 
 

@@ -41,7 +41,6 @@ def command(place: Place, output: Path, as_json: bool) -> None:
 
 
 def kept_platforms() -> KeptPlatforms:
-    """Return the store of platforms that this user has measured."""
     return KeptPlatforms(home() / "platforms")
 
 

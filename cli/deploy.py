@@ -164,7 +164,6 @@ def _show(report: DeploymentReport) -> None:
 
 
 def _predicted(plan: Plan) -> str:
-    """Return the row with the prediction of the chosen plan."""
     prediction = DeployedPrediction.of(plan)
     return prediction.shown if prediction else "-"
 

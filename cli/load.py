@@ -11,7 +11,6 @@ from chiron.workflow.plan import Plan
 
 
 def load_of(rate: float | None, clients: int | None) -> Load | None:
-    """Return the load in the options, or None."""
     if rate is not None and clients is not None:
         raise click.UsageError("name either --rate or --clients")
     return None if rate is None and clients is None else Load(per_s=rate, clients=clients)

@@ -61,7 +61,6 @@ _MENDS = {
 }
 #: How a copy tells of a file's error, and Python of all folders for temporary files.
 _NUMBERED, _NO_TMPDIR = re.compile(r"\[Errno (\d+)\] ([^:]*)"), "No usable temporary directory"
-#: The signals that end a command.
 _SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 _CLEANING = b"removing what was deployed and started: wait, further signals are ignored\n"
 

@@ -75,7 +75,6 @@ class DeployedName(click.ParamType):  # type: ignore[type-arg]  # generic from c
         return value
 
 
-#: The workflow that is deployed.
 deployed_workflow = click.argument("workflow", type=DeployedName())
 
 
@@ -95,7 +94,6 @@ class Output(click.Path):
 
 
 def seconds(duration_ms: float | None) -> float | None:
-    """Return a duration option in seconds; None if it was omitted."""
     return None if duration_ms is None else duration_ms / 1000
 
 

@@ -47,7 +47,6 @@ def warn(lines: Iterable[str]) -> None:
 
 
 def error_line(message: str) -> None:
-    """Print an error on one line."""
     _line(click.style("error:", fg="red"), message)
 
 

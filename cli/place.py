@@ -170,7 +170,6 @@ def builder() -> Builder:
 
 
 def launcher_on(gateway: Gateway, gateway_url_inside: str = "") -> Launcher:
-    """Return a launcher that builds images for `gateway`."""
     info = gateway.info()
     if info.embedded:
         if info.provider.orchestration == "docker":

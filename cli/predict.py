@@ -25,7 +25,6 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.trace import task_of
 
-#: A workflow, its profile and a platform.
 Known = tuple[Workflow, Profile, Platform]
 _PARTS = tuple(Parts.model_fields)
 
@@ -99,7 +98,6 @@ def command(
 def _of(
     plan: Plan, known: Known, load: Load | None, replicas: int | None, percentile: float
 ) -> Document:
-    """Return the prediction of one of many plans."""
     if load:
         return predict_load(plan.with_replicas(replicas), *known, load, percentile)
     return predict(plan, *known, percentile)

@@ -102,7 +102,6 @@ def _embedded(
     password: str | None,
     lost: threading.Event,
 ) -> Iterator[str]:
-    """Run an embedded gateway during the block and return its URL."""
     from chiron.cli.place import embedded_gateway
 
     with embedded_gateway(port, backend or "process", user, password, lost) as url:

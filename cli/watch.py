@@ -171,7 +171,6 @@ def command(
 
 
 def _is_given(option: str) -> bool:
-    """Whether the user gave an option."""
     source = click.get_current_context().get_parameter_source(option)
     return source is not ParameterSource.DEFAULT
 
@@ -191,7 +190,6 @@ def _latencies(
     rules: Rules,
     place: Place,
 ) -> Latencies:
-    """Return the source of the deployment's latencies."""
     folder, gateway = request.folder, launcher.gateway
     planner, payloads = request.choices.planner, folder.payloads()
     probes = Probes(gateway, folder.workflow.name, planner, payloads, wait, rules.fewest)
@@ -222,7 +220,6 @@ def _rules_for(rules: Rules, *, once: bool, probing: bool) -> Rules:
 
 
 def _scaler(launcher: Launcher, request: DeploymentRequest, tell: Tell) -> Scaler:
-    """Return the scaler of the workflow's wraps."""
     wraps = partial(_wraps, launcher, request.folder.workflow.name, request.choices.planner)
     scaler = Scaler(launcher.gateway, wraps, tell)
     if launcher.gateway.info().embedded:
@@ -231,7 +228,6 @@ def _scaler(launcher: Launcher, request: DeploymentRequest, tell: Tell) -> Scale
 
 
 def _wraps(launcher: Launcher, workflow: str, planner: str) -> tuple[FunctionStatus, ...]:
-    """Return the serving wraps of the workflow."""
     current = serving(launcher.gateway, workflow, planner)
     return current.wraps if current else ()
 

@@ -50,7 +50,6 @@ class Deployments(Document):
 
 
 def deployed(gateway: Gateway) -> Deployments:
-    """Return the workflows that are deployed on `gateway`."""
     return Deployments(deployments=tuple(each for each, _ in with_functions(gateway)))
 
 

@@ -50,7 +50,6 @@ class FunctionFailedError(ChironError):
 
 
 def parse_error_answer(body: bytes, status: int) -> ErrorAnswer:
-    """Parse the `body` of an error answer with `status` from a wrap or the gateway."""
     try:
         answer = json.loads(body)
         exception = (str(answer["error"]), str(answer["cause"])) if "error" in answer else None
@@ -63,7 +62,6 @@ def parse_error_answer(body: bytes, status: int) -> ErrorAnswer:
 
 
 def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
-    """Return the error for an answer of the function `name` with an error status."""
     answer = parse_error_answer(body, status)
     code, message, function, _ = answer
     shown = " ".join(message.split())[:_SHOWN]
@@ -78,7 +76,6 @@ def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
 
 
 def timeout_error(name: str, timeout_s: float) -> FunctionFailedError:
-    """Return the error for a function that did not answer in time."""
     message = f"function {name} did not answer within {timeout_s:g} s"
     error = FunctionFailedError("timeout", message, functions=[name], status=504)
     error.answer = ErrorAnswer("timeout", message)

@@ -269,7 +269,6 @@ def _named(source: NumberedSource) -> Source:
 
 
 def _traced(function: str, text: str) -> Traced:
-    """Parse the answer to a traced call."""
     try:
         return Traced.model_validate_json(text)
     except ValueError:

@@ -38,7 +38,6 @@ class Deployment:
     trace_key: str
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """Return the workflow's answer to `request`."""
         return self.invoker.invoke(request, trace=trace)
 
 

@@ -199,7 +199,6 @@ def _assemble(code: Path, image: Path) -> None:
 def _process(
     name: str, image: Path, command: Sequence[str], given: Mapping[str, str]
 ) -> Iterator[_Wrap]:
-    """Run the process of a wrap for the duration of the block."""
     log = image.with_suffix(".log")
     with socket.create_server(("127.0.0.1", 0)) as listener, log.open("wb") as output:
         process = subprocess.Popen(

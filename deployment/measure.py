@@ -35,7 +35,6 @@ class Check(Protocol):
         """
 
 
-#: A payload, and the check of its answers.
 CheckedPayload = tuple[Payload, Check]
 #: Requests before the first measured request, to warm up connections, caches and worker pools.
 WARM_UP = 5

@@ -54,7 +54,6 @@ class Route(ABC):
 
     #: The most calls that run at the same time.
     most_at_once: int
-    #: Whether the route is a single call.
     is_one_call = False
 
     @abstractmethod

@@ -46,7 +46,6 @@ _SHARED = (
 )
 #: faas-cli's lang of a handler folder with its own Dockerfile.
 _DOCKERFILE = "dockerfile"
-#: The languages that `build` supports.
 LANGS = (*STYLES, _WRAP)
 
 
@@ -61,7 +60,6 @@ class FunctionSource:
     own_template: Path | None = None
 
     def fault(self, code: str, message: str) -> GatewayError:
-        """Return the error with the function's name."""
         return GatewayError(code, f"function {self.name}: {message}")
 
 
@@ -242,7 +240,6 @@ def lay_out(template: Path, folder: Path) -> None:
 
 
 def _compiled(source: Path) -> Path:
-    """Return the path of the compiled file of `source`."""
     return Path(importlib.util.cache_from_source(str(source)))
 
 

@@ -162,7 +162,6 @@ async def _send_pieces(
 
 
 async def _answer(connection: ResponseHandler) -> Answer:
-    """Wait for the head of an answer."""
     while True:
         try:
             head, content = await connection.read()

@@ -210,7 +210,6 @@ class Container(Child):
         self.health_path = health_path
         self._client = client
         self._settings = settings
-        #: The id of its image.
         self.image: str = settings["image"]
         self._lines = output
         self._loop = asyncio.get_running_loop()

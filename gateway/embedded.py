@@ -43,7 +43,6 @@ class EmbeddedGateway:
     ) -> None:
         #: Its URL, once entered.
         self.url = ""
-        #: The pid of its process.
         self.pid = 0
         options = {
             "--port": port,
@@ -86,7 +85,6 @@ class EmbeddedGateway:
                 self._process.kill()
 
     def wait(self) -> None:
-        """Return when it has ended."""
         self._process.wait()
 
     def describe_end(self) -> str | None:

@@ -87,7 +87,6 @@ class Image:
     folder: Path
 
     def write(self) -> None:
-        """Write image.json into the image's folder."""
         metadata = {"format": 1, **asdict(self)}
         del metadata["folder"]
         text = json.dumps(metadata, indent=2, default=str) + "\n"

@@ -67,7 +67,6 @@ class Call:
         return cls(request.headers.get("X-Call-Id") or str(uuid.uuid4()))
 
     def seconds(self) -> float:
-        """Return the seconds since the call arrived."""
         return time.perf_counter() - self.start
 
     def mark(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:

@@ -46,7 +46,6 @@ class Function:
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call."""
         return self._serving.limits
 
     @contextmanager

@@ -261,7 +261,6 @@ def read_called(annotations: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def read_flow(annotations: Mapping[str, str]) -> TaskFlow:
-    """Return the flow that `annotate` wrote."""
     return TaskFlow(**parse_json(annotations[FLOW], "annotation chiron.flow"))
 
 

@@ -224,7 +224,6 @@ class Sources:
             )
 
     def without(self, names: Collection[str]) -> Sources:
-        """Return the sources with `names` removed from stack.yaml."""
         left = {name: each for name, each in self.stack.functions.items() if name not in names}
         return replace(self, stack=self.stack.model_copy(update={"functions": left}))
 

@@ -34,11 +34,9 @@ from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
 if TYPE_CHECKING:
     from chiron.generator.generate import Sources
 
-#: The template of wraps.
 WRAP = "python3-wrap"
 #: faas-cli deploys without the template only if stack.yaml has the command.
 _FPROCESS = "python index.py"
-#: The variable with the SLO, for a wrap's metrics.
 _SLO_VARIABLE = "WRAP_SLO_MS"
 
 

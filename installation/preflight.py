@@ -91,7 +91,6 @@ def _reason(error: BaseException) -> str:
 
 
 def check_faas_cli(search_path: str) -> Finding:
-    """Whether faas-cli is on `search_path`."""
     found = shutil.which("faas-cli", path=search_path)
     if found:
         return Finding("faas-cli", True, found, required=False)

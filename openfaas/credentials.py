@@ -28,7 +28,6 @@ class Credentials:
 
     @classmethod
     def basic(cls, user: str, password: str) -> Credentials:
-        """Return credentials of Basic authentication."""
         return cls("Basic", base64.b64encode(f"{user}:{password}".encode()).decode("ascii"))
 
     @classmethod

@@ -31,7 +31,6 @@ _NAMED = 8
 
 
 def by_memory(text: str) -> bool:
-    """Return whether `text` reports an end at the memory limit."""
     return _ABOVE_LIMIT.search(text) is not None
 
 

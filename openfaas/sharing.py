@@ -93,7 +93,7 @@ def _fields(function: StackFunction) -> Iterator[tuple[str, str]]:
     if function.readonly_root_filesystem:
         yield _READ_ONLY, "true"
     if function.platforms:
-        yield "platforms", _platforms(function)
+        yield "platforms", ",".join(sorted({p.strip() for p in function.platforms.split(",")}))
     for key, value in function.labels.items():
         if key not in _CHOICES and key != ZERO_LABEL:
             yield f"label {key}", value
@@ -121,10 +121,6 @@ def with_unset(
         read = read_of(whole - own.keys(), places[name], packages)
         found[name] = {**own, **dict.fromkeys(sorted(read), "")}
     return found
-
-
-def _platforms(function: StackFunction) -> str:
-    return ",".join(sorted({each.strip() for each in function.platforms.split(",")}))
 
 
 def _build_arguments(function: StackFunction) -> dict[str, str]:

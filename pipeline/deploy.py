@@ -355,7 +355,6 @@ def _reusable_profile(
     return holding_profile(request.profile_files, request.folder, launcher.place, progress)
 
 
-#: The arguments of `schedule` and `job_of`.
 _SchedulingInputs = tuple[Workflow, Profile, Platform, float, Choices, FolderSettings]
 
 

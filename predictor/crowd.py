@@ -24,7 +24,6 @@ _Key = tuple[int, int, int]
 class Program(NamedTuple):
     """The program executed for a payload."""
 
-    #: The names of its wraps.
     wraps: Sequence[str]
     made: Wired
     #: The names of its tasks, process by process, and the function of each.
@@ -68,7 +67,6 @@ class Replicas:
 
 
 def crowd(programs: Sequence[Program], replicas: Replicas) -> Execution:
-    """Return the execution of all slots of `programs` on `replicas`."""
     turns, each = replicas.turns(len(programs)), replicas.each
     place_of = {replica: place for place, replica in enumerate(each)}
     wraps = [

@@ -1,22 +1,12 @@
-"""Chiron's equations (1) and (2): from wraps over stages to a workflow's latency.
+"""Chiron's equation (2): when the calls of a stage's wraps arrive.
 
 Equations (3) and (4), of processes, belong to each mechanism: see `chiron.predictor.mechanisms`.
+Equation (1) adds up stages: see `chiron.scheduler.pgp`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from chiron.workflow.platform import Platform
-
-
-def workflow_latency_ms(stages_ms: Sequence[float], request_ms: float) -> float:
-    """Return the latency by equation (1): stages run one after another.
-
-    `request_ms` is the cost of the request's own way to the first wrap and back, which the paper
-    omits.
-    """
-    return request_ms + sum(stages_ms)
 
 
 def call_ms(place: int, platform: Platform) -> float:

@@ -61,7 +61,6 @@ class Slot(NamedTuple):
     processes: Sequence[int]
     #: The node at which the client has the reply.
     reply: int
-    #: The program executed in it.
     program: int = 0
 
 
@@ -94,7 +93,6 @@ class Execution(NamedTuple):
     #: The nodes, numbered by their positions.
     nodes: Sequence[Node]
     calls: Calls = Calls()
-    #: The number of queues.
     queues: int = 0
     #: None for a single execution, whose reply no client awaits.
     slots: Slots | None = None

@@ -146,13 +146,11 @@ class _Links:
         self.numbers = numbers
 
     def of_queue(self, queue: int | None) -> int:
-        """Return the position of a queue."""
         return _NOBODY if queue is None else self._first_queue + 2 * queue
 
 
 @cache
 def _pack(record: Record) -> Callable[..., bytes]:
-    """Return the function that packs a record's input fields."""
     return struct.Struct(record.given).pack
 
 

@@ -160,5 +160,4 @@ CLOCK = _record(
     "contention_overhead call_ms invoke_ms call_computing_ms | now_ms instant_ms",
 )
 
-#: An item of a heap.
 ENTRY = _record("item", "key")

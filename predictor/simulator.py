@@ -253,7 +253,6 @@ class Run:
 
     @property
     def used_ms(self) -> float:
-        """The total computing time."""
         return math.fsum(self._times(1, GROUP, "used_ms"))
 
     def fired_ms(self) -> list[float]:

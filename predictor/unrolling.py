@@ -33,7 +33,6 @@ class Run(NamedTuple):
     own: Mapping[str, str] = {}
 
     def task_of(self, name: str) -> str:
-        """Return the workflow's task of an instance."""
         return task_of(name) if self.decided else name
 
     def placed(self, plan: Plan) -> tuple[Plan, Workflow]:

@@ -94,7 +94,6 @@ THOROUGH, BRIEF = Effort(), Effort(budget_s=8.0, object_rounds=8, numerous_times
 def calibrate(
     launcher: Launcher,
     *,
-    name: str | None = None,
     rounds: int = ROUNDS,
     effort: Effort = THOROUGH,
     progress: Progress | None = None,
@@ -106,7 +105,6 @@ def calibrate(
     the machine is quiet; if it stays unreliable, ``warnings`` has the reasons.
 
     Args:
-        name: the platform's name; default: this machine's.
         rounds: the most rounds, in each of which every plan is timed.
         effort: how thorough the calibration is.
         progress: called with a short description of each step.
@@ -122,8 +120,7 @@ def calibrate(
         place = NoOps(launcher, write_folder(Path(scratch)), say)
         # Deployed alone: some gateways have no capacity for more plans.
         objects, costs, longer, python = _large_or_many(place, paths, effort)
-        name = name or machine.node() or "platform"
-        calibration = _Calibration(place, name, longer, python, stack)
+        calibration = _Calibration(place, longer, python, stack)
 
         def attempt() -> Platform:
             found = calibration.measured(rounds, effort.budget_s)
@@ -207,9 +204,9 @@ class _Calibration:
     """
 
     def __init__(
-        self, place: NoOps, name: str, longer: Longer, python: tuple[int, ...], stack: ExitStack
+        self, place: NoOps, longer: Longer, python: tuple[int, ...], stack: ExitStack
     ) -> None:
-        self._place, self._name, self._longer = place, name, longer
+        self._place, self._longer = place, longer
         self._cpus = len(os.sched_getaffinity(0))
         plans = [*shapes(python), chains(), *([crowd()] if self._cpus > 1 else [])]
         deployed = list(zip(plans, place.deploy(stack, *plans), strict=True))
@@ -258,7 +255,7 @@ class _Calibration:
         found = constants.platform(
             usual | numerous_seen(self._longer, usual["one"], probe_ms),
             interpreter,
-            name=self._name,
+            name=machine.node() or "platform",
             cpus=self._cpus,
             one_node=launcher.one_node,
         )

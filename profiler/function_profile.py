@@ -179,7 +179,6 @@ def _keeping_busy(periods: Sequence[Period], core_ms: float) -> tuple[Period, ..
 
 
 def _time_ms(probed: ProbeRun, latency_ms: float, kind: PeriodKind) -> float:
-    """Return the time of `kind` in a run of `latency_ms`."""
     whole = probed.duration_ms
     return probed.time_ms(kind) / whole * latency_ms if whole else 0.0
 
@@ -314,7 +313,6 @@ def _mean_periods(
 
 
 def _each_once(facts: Iterable[Iterable[Fact]]) -> tuple[Fact, ...]:
-    """Return the distinct facts, in order."""
     return tuple(dict.fromkeys(fact for each in facts for fact in each))
 
 

@@ -44,7 +44,6 @@ class HandlerRun:
 
     @property
     def duration_ms(self) -> float:
-        """The duration of the handler under trace."""
         return (self.end_s - self.start_s) * 1000
 
 

@@ -29,7 +29,6 @@ class Work(NamedTuple):
 
     @property
     def request(self) -> bytes:
-        """The request for this work."""
         return json.dumps(self).encode()
 
     def profile(self, costs_ms: Mapping[str, float]) -> Profile:
@@ -46,7 +45,6 @@ def both(*steps: tuple[str, float]) -> Work:
 
 
 def waiting_ms(steps: Steps) -> float:
-    """Return the waiting time in `steps`."""
     return sum(amount for kind, amount in steps if kind == BLOCK)
 
 

@@ -48,7 +48,6 @@ CROWD_PROCESSES, CROWD_THREADS = 2, 4
 CHAINS = 2
 #: The mechanism with running processes, so that no start is measured.
 LASTING = next(name for name, mechanism in MECHANISMS.items() if mechanism.lasting)
-#: The oldest version of Python in wraps.
 _OLDEST = min(each.python for each in MECHANISMS.values())
 
 

@@ -114,7 +114,6 @@ class ProbeRun:
     stretches: tuple[Stretch, ...]
 
     def time_ms(self, kind: PeriodKind) -> float:
-        """Return the total time of the stretches of `kind`."""
         return sum(s.end_ms - s.start_ms for s in self.stretches if s.kind == kind)
 
 

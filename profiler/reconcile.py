@@ -158,7 +158,6 @@ def _waited(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _stretched(pieces: Sequence[Piece], period: Period) -> list[Piece]:
-    """Scale `pieces` to the duration of `period`."""
     pieces = [piece for piece in pieces if piece.duration_ms >= _SHORTEST_PIECE_MS]
     whole = _whole_ms(pieces)
     if not whole:

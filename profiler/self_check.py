@@ -150,7 +150,6 @@ class SelfCheck:
         return round(min(1.0, nine_of_ten(self._errors(platform))), 4)
 
     def typical_error(self, platform: Platform) -> float:
-        """Return the median relative error of the predictions for `platform`."""
         return median(self._errors(platform))
 
     def _errors(self, platform: Platform) -> list[float]:

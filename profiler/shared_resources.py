@@ -274,7 +274,6 @@ def _called(node: ast.AST) -> str:
 
 
 def _names_current(node: ast.AST) -> bool:
-    """Return whether the expression asks for the working directory."""
     return any(_called(each) in _CURRENT for each in ast.walk(node) if isinstance(each, ast.Call))
 
 
@@ -320,7 +319,7 @@ def files(runs: Sequence[HandlerRun]) -> Files:
     for run in runs:
         calls = [call for strand in run.strands for call in strand.calls]
         done = [call for call in calls if not call.failed]
-        absent = [call for call in calls if _is_absent(call)]
+        absent = [call for call in calls if call.result.startswith("-1 ENOENT")]
         looked = {*_looked_for(absent), *filter(_is_temporary, _looked_for(done))}
         read.update(_and_numbered([*_read(done), *_read(absent), *looked]))
         written.update(_and_numbered([*_written(done), *filter(_is_temporary, _read(done))]))
@@ -333,10 +332,6 @@ def files(runs: Sequence[HandlerRun]) -> Files:
 def _any_of(path: str) -> str:
     """Return the placeholder for any file in the folder of `path`."""
     return str(PurePosixPath(path).with_name(ANY_NAME))
-
-
-def _is_absent(call: Call) -> bool:
-    return call.result.startswith("-1 ENOENT")
 
 
 def _is_temporary(path: str) -> bool:

@@ -42,7 +42,6 @@ class TracedRun:
 
     @property
     def duration_ms(self) -> float:
-        """The duration of the run."""
         return sum(self.gaps_ms) + sum(self.blocks_ms)
 
 
@@ -77,5 +76,4 @@ def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
 
 
 def medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Return the median of every column."""
     return tuple(median(column) for column in zip(*rows, strict=True))

@@ -80,9 +80,7 @@ class Choices(Document):
 
     @property
     def limits(self) -> Limits:
-        """The limits of the cluster."""
         return Limits(self.max_functions, self.node_memory_mib)
 
 
-#: The default choices.
 NO_CHOICES = Choices()

@@ -105,7 +105,6 @@ def _predicted(plan: Plan) -> str:
 
 
 def _load(plan: Plan) -> str:
-    """Return the load of a plan, and the latencies of its requests."""
     if plan.under_load is None:
         return "-"
     each = (f"p{one.percentile:g} {one.ms:.1f} ms" for one in plan.under_load.within)

@@ -86,7 +86,6 @@ def _verdict(plan: Plan, job: Job) -> str:
 
 
 def _payloads(plan: Plan) -> Iterator[str]:
-    """Yield the latency of each of several payloads."""
     if plan.predicted and plan.predicted.payloads_ms and plan.slo_ms is not None:
         each = plan.predicted.payloads_ms
         slow = [name for name, latency_ms in each.items() if latency_ms > plan.slo_ms]
@@ -176,7 +175,6 @@ def _conflicts(plan: Plan, job: Job) -> list[str]:
 
 
 def _by_stage(tasks: Iterable[str], workflow: Workflow) -> list[list[str]]:
-    """Return `tasks` by the stages that have some of them."""
     wanted = frozenset(tasks)
     stages = ([task for task in stage if task in wanted] for stage in workflow.stages)
     return list(filter(None, stages))

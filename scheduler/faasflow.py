@@ -111,5 +111,4 @@ def _exchanged_ms(group: Group, others: Sequence[Group], traffic: Traffic) -> li
 
 
 def _numbered(groups: Sequence[Group]) -> dict[str, int]:
-    """Return the number of every task's group."""
     return {task: number for number, group in enumerate(groups) for task in group}

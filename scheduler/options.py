@@ -211,7 +211,6 @@ class Options:
         *,
         uniform: bool = False,
     ) -> Plan:
-        """Return the plan that deploys `layout` as the planner `label` does."""
         job, planner, decides = self.job, PLANNERS[label], self.run.decided
         client = planner.orchestrator == "client"
         plan = plan_from_layout(
@@ -251,7 +250,6 @@ class Options:
         return self._bounds_ms[judged_ms]
 
     def counts(self, option: Option) -> bool:
-        """Return whether `option` may be chosen."""
         return option.fits or self.beyond_limits
 
     @property

@@ -230,7 +230,6 @@ def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int 
 
 
 def _without(functions: Functions, out: int | None) -> Functions:
-    """Return `functions` without one occurrence of `out`."""
     return functions if out is None else exchanged(functions, out, None)
 
 

@@ -14,7 +14,6 @@ from functools import cache, cached_property, partial
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import compress
 
-from chiron.predictor.equations import workflow_latency_ms
 from chiron.scheduler.fill import fill
 from chiron.scheduler.kernighan_lin import Functions
 from chiron.scheduler.layout import Layout, StageLayout
@@ -155,7 +154,7 @@ class Search:
         """Return the workflow's latency by equation (1), scaled by `overlapping`."""
         platform = self.problem.platform
         following_ms = platform.stage_ms * (len(stages_ms) - 1)
-        added_up_ms = workflow_latency_ms(stages_ms, 0.0) + following_ms
+        added_up_ms = sum(stages_ms) + following_ms
         return platform.request_ms + self.overlapping * added_up_ms
 
     @cached_property

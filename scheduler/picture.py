@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 #: Area of the smallest and the largest point, in square points.
 _SMALLEST, _LARGEST = 40.0, 400.0
-#: The most plans that are labelled.
 _LABELLED = 16
 
 
@@ -110,7 +109,6 @@ def _draw_plans(axes: Axes, picture: Picture) -> None:
 
 
 def _draw_chosen(axes: Axes, chosen: Option) -> None:
-    """Draw the chosen plan, with its range."""
     if predicted := chosen.plan.predicted:
         low_ms, high_ms = predicted.judged_range_ms
         axes.errorbar(

@@ -79,21 +79,18 @@ class Planner:
 
     #: The layout, if it depends on the workflow alone.
     layout: Callable[[Workflow], Layout] | None = None
-    #: A description of the rule.
     rule: str = ""
     #: The prefix of its wraps' names, so that plans of several planners can be deployed side by
     #: side.
     prefix: str = ""
     #: The wraps' names, if they are not numbered.
     names: Callable[[Workflow], list[str]] | None = None
-    #: The orchestrator of its plans.
     orchestrator: Orchestrator = "wrap"
     #: The processes of every wrap and the memory for its objects, in MiB, if that depends on
     #: measurements too. A planner with neither layout nor partition searches, for the SLO.
     partition: Callable[[Room], list[tuple[Processes, int]]] | None = None
 
 
-#: Every planner by its label.
 PLANNERS = {
     "one-to-one": Planner(
         one_to_one,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -180,7 +180,6 @@ class Problem:
         return sum(self.kinds[n].gil_ms for n in functions)
 
     def further_ms(self, functions: Functions) -> float:
-        """Return the extra time of `functions` in a further process."""
         return sum(self.kinds[n].further_ms for n in functions)
 
     def is_refused(self, functions: Functions) -> bool:
@@ -220,15 +219,10 @@ class Problem:
             if len(functions) <= FEW_THREADS:
                 brief = sorted(functions, key=self._by_gil.__getitem__)
                 orders |= {functions, tuple(brief)}
-            found = min(zip(self._simulated_ms(orders), orders, strict=True))
+            names = tuple(tuple(self.kinds[n].name for n in order) for order in orders)
+            found = min(zip(self.predictor.each_ms(names), orders, strict=True))
             _remember(self._alone, functions, found)
         return found
-
-    def _simulated_ms(self, orders: Collection[Functions]) -> list[float]:
-        """Return the latency of a process for each of `orders`, start orders of its functions."""
-        return self.predictor.each_ms(
-            tuple(tuple(self.kinds[n].name for n in order) for order in orders)
-        )
 
 
 def _ranks(values: Sequence[float]) -> Sequence[int]:

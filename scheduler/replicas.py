@@ -198,7 +198,6 @@ def _one_more_of_the_busiest(plan: Plan) -> Plan:
 
 
 def _with(plan: Plan, name: str, replicas: int) -> Plan:
-    """Return `plan` with `replicas` replicas of one wrap."""
     wraps = tuple(
         wrap.model_copy(update={"replicas": replicas}) if wrap.name == name else wrap
         for wrap in plan.wraps
@@ -207,7 +206,6 @@ def _with(plan: Plan, name: str, replicas: int) -> Plan:
 
 
 def _gains(before: Scaled, after: Scaled) -> bool:
-    """Return whether the change brought a gain."""
     if math.isinf(before.ms):
         return after.ms < before.ms or after.per_s > (1 + _GAIN) * before.per_s
     return after.ms < (1 - _GAIN) * before.ms

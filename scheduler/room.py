@@ -5,7 +5,7 @@ A worker of FaaSFlow is a wrap here, and a container is one of its processes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from chiron.predictor.unrolling import Run
 from chiron.scheduler.conflicts import Conflicts
-from chiron.scheduler.layout import sized
+from chiron.scheduler.layout import GetOn, sized
 from chiron.scheduler.memory import IDLE_MEMORY_MIB
 from chiron.scheduler.traffic import Traffic
+from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Processes
 from chiron.workflow.platform import Platform
 from chiron.workflow.trace import is_wait
@@ -23,10 +24,6 @@ from chiron.workflow.trace import is_wait
 if TYPE_CHECKING:
     from chiron.scheduler.limits import Limits  # which imports the planners
 
-from collections.abc import Callable
-
-from chiron.scheduler.layout import GetOn
-from chiron.workflow.model import Workflow
 
 #: The part of a container's memory reserved for bursts (mu), FaaSFlow's default.
 RESERVED = 0.2
@@ -135,7 +132,6 @@ class Room:
 
     @cached_property
     def _first_of(self) -> dict[str, str]:
-        """The first instance of every task."""
         return {task: name for name, task in reversed(self._task_of.items())}
 
     def _function_of(self, task: str) -> str:

@@ -20,12 +20,10 @@ class Shape:
 
     @property
     def cpus(self) -> int:
-        """The total number of CPUs."""
         return sum(map(sum, self.groups))
 
     @property
     def wraps(self) -> int:
-        """The total number of wraps."""
         return sum(map(len, self.groups))
 
     def part(self, group: int, count: int) -> tuple[int, ...]:

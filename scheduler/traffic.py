@@ -25,7 +25,6 @@ PERCENT = 99.0
 
 #: Two tasks, of which the second consumes the first's output.
 Edge = tuple[str, str]
-#: The group of every task.
 GroupOf = Mapping[str, Hashable]
 
 
@@ -128,7 +127,7 @@ class Traffic:
             if max(ends_ms) > longest_ms:
                 longest_ms = max(ends_ms)
                 path = _followed(steps, before, ends_ms.index(longest_ms))
-        crossing = [edge for edge in path if _crosses(edge, group_of)]
+        crossing = [edge for edge in path if group_of[edge[0]] != group_of[edge[1]]]
         return longest_ms, sorted(crossing, key=self.weights.__getitem__, reverse=True)
 
     @cached_property
@@ -196,7 +195,3 @@ def _followed(steps: Sequence[Step], before: Sequence[int], place: int) -> list[
         edges.append((steps[before[place] - 1].task, steps[place - 1].task))
         place = before[place]
     return edges
-
-
-def _crosses(edge: Edge, group_of: GroupOf) -> bool:
-    return group_of[edge[0]] != group_of[edge[1]]

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-#: The names of the components.
 NAMES = ("profiler", "predictor", "scheduler", "generator", "deployments")
 HOST = "127.0.0.1"
 PORT = 20230

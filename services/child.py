@@ -208,7 +208,6 @@ def _sent(error: ChironError) -> dict[str, Any]:
 
 
 def _received(sent: dict[str, Any]) -> ChironError:
-    """Return the error that was passed to `_sent`."""
     parts = [_received(part) for part in sent.pop("parts")]
     error = ChironError(**sent)
     error.parts = tuple(parts)

@@ -111,7 +111,6 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         return fits
 
     def release(self, size: int) -> None:
-        """Release `size` bytes of buffer."""
         with self._lock:
             self._held -= size
 
@@ -157,7 +156,6 @@ class _Request(HTTPRequestParser):  # type: ignore[misc]
         return len(data) if self.completed and not self.empty else consumed
 
     def close(self) -> None:
-        """Release the buffer of the body."""
         super().close()
         self._server.release(self._held)
         self._held = 0

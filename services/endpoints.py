@@ -283,21 +283,18 @@ def delete_job(path: JobPath) -> Response:
 def run_profile(
     params: Mapping[str, Any], launcher: Launcher, progress: Progress
 ) -> dict[str, Any]:
-    """Run the job of `post_profile`."""
     folder = WorkflowFolder.open(Path(params["folder"]))
     with deploying(launcher.gateway, folder.workflow.name):
         return profile(folder, launcher, progress=progress).model_dump(mode="json")
 
 
 def run_calibrate(_: Mapping[str, Any], launcher: Launcher, progress: Progress) -> dict[str, Any]:
-    """Run the job of `post_calibrate`."""
     return calibrate(launcher, progress=progress).model_dump(mode="json")
 
 
 def run_deployment(
     params: Mapping[str, Any], launcher: Launcher, progress: Progress
 ) -> dict[str, Any]:
-    """Run the job of `post_deployment`."""
     body = validate(DeploymentBody, params["request"], "request")
     request = DeploymentRequest(
         folder=WorkflowFolder.open(Path(params["folder"])),

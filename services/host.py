@@ -31,7 +31,6 @@ from chiron.workflow.folder import WorkflowFolder
 
 #: Seconds that the running job has to remove what it deployed, and to be killed.
 STOP_TIMEOUT_S = 16.0
-#: The limits of computing one answer.
 REQUEST_LIMITS = Limits(time_s=60.0, cpu_s=60, memory_mib=4096)
 #: The most answers that are computed at once; answers that need no computing are not limited.
 SLOTS = 4
@@ -225,7 +224,6 @@ class Host:
         return error
 
     def _discard(self, job: str) -> None:
-        """Remove the files of a job that has ended."""
         shutil.rmtree(self._workspaces / job, ignore_errors=True)
 
     def _stopped(self) -> ChironError | None:

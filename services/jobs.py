@@ -166,7 +166,6 @@ class JobStore:
         return Submission(row["id"], row["kind"], params, request_id=row["request_id"])
 
     def add_progress(self, job: str, line: str) -> None:
-        """Append `line` to the job's progress."""
         with self._writing() as connection:
             _add_progress(connection, job, line)
 

@@ -93,7 +93,6 @@ class PredictAnswer(RootModel[Prediction | LoadPrediction | Predictions]):
 
 
 def predicted(body: PredictRequest) -> dict[str, Any]:
-    """Return the answer of the endpoint `predict`."""
     workflow = body.parsed
     plans = {f"plans[{index}]": plan for index, plan in enumerate(body.plans or ())}
     if body.plan is not None:
@@ -136,7 +135,6 @@ class ScheduleRequest(_PredictionInputs, Choices):
 
 
 def scheduled(body: ScheduleRequest) -> dict[str, Any]:
-    """Return the answer of the endpoint `schedule`."""
     workflow, slo_ms, settings = parse_schedule_request(body)
     known = (workflow, body.profile, body.platform, slo_ms)
     load = load_of(body.rate)

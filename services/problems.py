@@ -61,7 +61,6 @@ def internal() -> ChironError:
 
 
 def answer_errors(app: Flask) -> None:
-    """Answer every error of `app` as a `Problem`."""
     app.register_error_handler(ChironError, _chiron)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)

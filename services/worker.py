@@ -67,7 +67,6 @@ class Worker:
         self._wake.set()
 
     def cancel(self, job: str) -> None:
-        """Stop the job if it is running."""
         self._cancelled.add(job)
 
     def stop(self, timeout_s: float) -> None:

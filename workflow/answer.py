@@ -244,7 +244,6 @@ def _value_at(output: str, path: str) -> Any:
 
 
 def _step(key: str) -> str:
-    """Return the segment of a JSON path for `key`."""
     return f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key)}]"
 
 

@@ -81,7 +81,6 @@ def elements(items: Any, path: str, reading: Reading) -> Any:
 
 
 def _texts(value: Any) -> Iterable[str]:
-    """Yield all strings in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -174,7 +174,6 @@ def tasks_of(name: str, state: dict[str, Any]) -> dict[str, str]:
 
 
 def _input_field(state: dict[str, Any]) -> str:
-    """Return the name of the input field in the state's query language."""
     return "Arguments" if "Arguments" in state else "Parameters"
 
 

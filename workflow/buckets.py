@@ -59,7 +59,6 @@ _Read = Callable[[Fields, _Givers], dict[str, Any]]
 
 
 def is_buckets(document: Mapping[str, Any]) -> bool:
-    """Return whether `document` defines buckets."""
     return "buckets" in document
 
 

@@ -86,7 +86,6 @@ def chart_of(workflow: Workflow) -> Chart:
 
 
 def _failing(workflow: Workflow) -> set[str]:
-    """Return the Fail states."""
     states = workflow.machine["States"] if workflow.machine is not None else {}
     return {name for name, state in states.items() if state["Type"] == "Fail"}
 
@@ -192,7 +191,6 @@ def said(rule: dict[str, Any]) -> str:
 
 
 def _condition(condition: str | bool) -> str:
-    """Return the expression of a Condition."""
     shown = condition if isinstance(condition, str) else json.dumps(condition)
     return (expression_in(shown) or shown).strip()
 

@@ -48,7 +48,6 @@ class Route:
     lane: float | None = None
 
     def moved(self, right: float) -> Route:
-        """Return the route moved to the `right`."""
         points = [(x + right, y) for x, y in self.points]
         return Route(self.edge, points, None if self.lane is None else self.lane + right)
 
@@ -66,8 +65,8 @@ class Layout:
 def layout(chart: Chart) -> Layout:
     """Place all elements of `chart`."""
     placed = {key: _sized(node) for key, node in chart.nodes.items()}
-    forward, back = _parted(chart)
-    layers, chains = _layers(placed, forward)
+    graph, forward, back = _parted(chart)
+    layers, chains = _layers(placed, forward, graph)
     _place_across(layers, chains)
     y = 0.0
     for layer in layers:
@@ -115,41 +114,35 @@ def _sized(node: Node) -> Placed:
     return placed
 
 
-def _parted(chart: Chart) -> tuple[list[Edge], list[Edge]]:
-    """Return the edges that form no cycle, and the edges that lead back."""
-    after: dict[str, list[Edge]] = {key: [] for key in chart.nodes}
-    for edge in chart.edges:
-        after[edge.start].append(edge)
-    back: list[Edge] = []
-    state: dict[str, str] = {}
-    incoming = {edge.end for edge in chart.edges}
-    for root in sorted(chart.nodes, key=lambda key: key in incoming):
-        stack = [(root, iter(after[root]))] if root not in state else []
-        state.setdefault(root, "open")
-        while stack:
-            name, edges = stack[-1]
-            following = next(edges, None)
-            if following is None:
-                state[name] = "done"
-                stack.pop()
-            elif state.get(following.end) == "open":
-                back.append(following)
-            elif following.end not in state:
-                state[following.end] = "open"
-                stack.append((following.end, iter(after[following.end])))
-    return [edge for edge in chart.edges if edge not in back], back
+def _parted(chart: Chart) -> tuple[Any, list[Edge], list[Edge]]:
+    """Return the chart without cycles as a graph, its edges, and the edges that lead back."""
+    import networkx as nx  # loaded on use: it costs more than all other imports of a command
+
+    entered = {edge.end for edge in chart.edges}
+    graph: Any = nx.DiGraph()
+    graph.add_nodes_from(sorted(chart.nodes, key=entered.__contains__))
+    graph.add_edges_from((edge.start, edge.end) for edge in chart.edges)
+    begun = set[str]()
+    for start, end, kind in list(nx.dfs_labeled_edges(graph)):
+        if kind == "forward":
+            begun.add(end)
+        elif kind == "reverse":
+            begun.remove(end)
+        elif end in begun:
+            graph.remove_edge(start, end)
+    forward = [edge for edge in chart.edges if graph.has_edge(edge.start, edge.end)]
+    return graph, forward, [edge for edge in chart.edges if edge not in forward]
 
 
 #: The nodes that an edge passes, including its ends; inner nodes are points in a layer.
 _Chains = list[list[Placed]]
 
 
-def _layers(placed: Mapping[str, Placed], edges: Sequence[Edge]) -> tuple[Any, _Chains]:
-    import networkx as nx  # loaded on use: it costs more than all other imports of a command
+def _layers(
+    placed: Mapping[str, Placed], edges: Sequence[Edge], graph: Any
+) -> tuple[list[list[Placed]], _Chains]:
+    import networkx as nx
 
-    graph: Any = nx.DiGraph()
-    graph.add_nodes_from(placed)
-    graph.add_edges_from((edge.start, edge.end) for edge in edges)
     levels = {
         name: depth
         for depth, names in enumerate(nx.topological_generations(graph))

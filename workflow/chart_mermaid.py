@@ -13,7 +13,6 @@ _PLAIN = re.compile(r"[^\w .,()/+=-]")
 
 
 def mermaid(chart: Chart, title: str) -> str:
-    """Return the state diagram of `chart`, called `title`."""
     lines = ["stateDiagram-v2", f"accTitle: {_text(title)}", *_drawn(chart, count(1))]
     return "\n".join(lines) + "\n"
 

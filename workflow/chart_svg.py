@@ -30,7 +30,6 @@ _STYLE = """
 
 
 def svg(chart: Chart, title: str) -> str:
-    """Return the picture of `chart`, called `title`."""
     placed = layout(chart)
     wide = max(placed.wide, LETTER * 1.3 * len(title)) + 2 * _MARGIN
     high = placed.high + 2 * _MARGIN + _HEAD

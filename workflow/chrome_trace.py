@@ -113,7 +113,6 @@ def _busy_cores(wrap: str, timeline: Timeline, pid: int) -> Iterator[Event]:
 
 
 def _document(events: Sequence[Event]) -> dict[str, Any]:
-    """Return the document for Perfetto and chrome://tracing."""
     return {"displayTimeUnit": "ms", "traceEvents": list(events)}
 
 

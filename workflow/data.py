@@ -45,7 +45,6 @@ class Request(bytes):
 
 
 def text_of(content: bytes) -> str:
-    """Return `content` as a text."""
     return content.decode(errors="surrogateescape")
 
 

@@ -28,7 +28,6 @@ _USER, _VIRTUAL = "$USER", "virtual."
 
 
 def is_dataflows(document: dict[str, Any]) -> bool:
-    """Return whether `document` has this form."""
     return "dataflows" in document or "templates" in document
 
 
@@ -140,7 +139,6 @@ class _Reader:
         return kind
 
     def request(self, inputs: Fields) -> Iterator[_Flow]:
-        """Yield the flows of the request's fields."""
         for name in inputs.names:
             given = inputs.inner(name, "type dest destination")
             if "type" in given:

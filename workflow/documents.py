@@ -106,13 +106,13 @@ def check_size(value: Any, what: str) -> None:
         ]
 
 
-def read_json(path: Path, what: str, limit: int = FILE_LIMIT) -> Any:
-    """Return the strict JSON in the file `path`, which has at most `limit` bytes.
+def read_json(path: Path, what: str) -> Any:
+    """Return the strict JSON in the file `path`, which has at most `FILE_LIMIT` bytes.
 
     Raises ``missing-file``, naming the expected content, ``too-large``, and the errors of
     `parse_json`.
     """
-    return parse_json(read_file(path, f"{what} {path}", limit), f"{what} {path}")
+    return parse_json(read_file(path, f"{what} {path}", FILE_LIMIT), f"{what} {path}")
 
 
 def read_file(path: Path, what: str, limit: int) -> bytes:

@@ -22,7 +22,6 @@ _VIRTUAL, _END = "VIRTUAL", "END"
 
 
 def is_flat(document: dict[str, Any]) -> bool:
-    """Return whether a document has the flat form."""
     return "functions" in document
 
 
@@ -62,7 +61,6 @@ class _Flat:
         self._for_each: dict[str, str] = {}
 
     def step(self, fields: Fields) -> Step:
-        """Return the step of one function."""
         fields.numbers("runtime", "scale", "mem_usage", "split_ratio")
         name, source = fields.text("name"), fields.text("source")
         step = Step(name, None if source == _VIRTUAL else source, fields.path)

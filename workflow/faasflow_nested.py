@@ -33,7 +33,6 @@ _MAPPED = "name type inputMappings outputMappings"
 
 
 def is_nested(document: dict[str, Any]) -> bool:
-    """Return whether a document has the nested form."""
     return "type" in document
 
 

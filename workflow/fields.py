@@ -34,12 +34,10 @@ class Fields:
 
     @property
     def names(self) -> list[str]:
-        """The present fields."""
         return list(self.whole)
 
     @property
     def path(self) -> str:
-        """The path of the object."""
         return dotted(self.place)
 
     def at(self, *more: str | int) -> str:

@@ -36,7 +36,6 @@ class Load(Document):
 
     @property
     def shown(self) -> str:
-        """The text for tables."""
         return f"{self.per_s:g}/s" if self.per_s is not None else f"{self.clients} clients"
 
 

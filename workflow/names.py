@@ -129,7 +129,6 @@ class AsWritten(FunctionNames):
         return {"any": "any"}
 
     def function(self, given: str, _path: str) -> str:
-        """Return `given` unchanged."""
         return given
 
 

@@ -11,7 +11,6 @@ Path = Literal["direct", "gateway", "store"]
 #: The choice in a plan: ``auto`` is direct if possible, otherwise through the gateway; ``gateway``
 #: is always through the gateway; ``store`` is by a store.
 PathKind = Literal["auto", "gateway", "store"]
-#: The default choice.
 DEFAULT_PATH: PathKind = "auto"
 
 

@@ -20,7 +20,6 @@ from chiron.wrap.core.triggers import TriggerKind
 Milliseconds = Annotated[float, Field(ge=0)]
 #: The driver of an execution: the wraps, or the client, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
-#: The default trigger of tasks.
 DEFAULT_TRIGGER: TriggerKind = "data"
 #: The maximum number of replicas of a wrap.
 MOST_REPLICAS = 200
@@ -133,7 +132,6 @@ class PredictedRange(Document):
 
     @property
     def judged_range_ms(self) -> tuple[float, float]:
-        """The range of `judged_ms`."""
         found = self if self.within is None else self.within
         return found.low_ms, found.high_ms
 

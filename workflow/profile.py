@@ -180,7 +180,6 @@ class FunctionProfile(Document):
         return periods
 
     def time_ms(self, kind: PeriodKind) -> float:
-        """Return the total time of the periods of `kind`."""
         return sum(period.duration_ms for period in self.periods if period.kind == kind)
 
     @property

@@ -101,7 +101,6 @@ def run_reference(
 def _job(
     workflow: Workflow, handlers: Mapping[str, Handler], request: bytes, triggers: Path
 ) -> dict[str, Any]:
-    """Return the job for `chiron.workflow.reference_process`."""
     return {
         "name": workflow.name,
         "machine": workflow.machine,
@@ -130,7 +129,6 @@ def _job(
 def _ran(
     job: dict[str, Any], environment: dict[str, str], timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run `job` in a process and return the process when it has ended."""
     try:
         return subprocess.run(
             # Neither import from the current folder nor leave bytecode in the users' folders.

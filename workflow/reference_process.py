@@ -134,7 +134,6 @@ class _Functions:
 
 
 def _flow(job: dict[str, Any]) -> dict[str, Any]:
-    """Run a workflow of buckets."""
     tasks = tuple(Task(each["name"], each["function"], None) for each in job["tasks"])
     try:
         folder = Path(job["triggers"])

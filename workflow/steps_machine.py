@@ -99,7 +99,6 @@ class _Writer:
         return {"StartAt": first, "States": scope.states}, scope.ended
 
     def _named(self, wanted: str) -> str:
-        """Return an unused state name."""
         name, count = wanted, 1
         while name in self._taken:
             count += 1
@@ -289,7 +288,6 @@ class _Scope:
 
 
 def _field(path: str, name: str) -> str:
-    """Return the JSONPath of the field `name` below `path`."""
     if _PLAIN.fullmatch(name):
         return f"{path}.{name}"
     quoted = name.replace("\\", "\\\\").replace("'", "\\'")

@@ -71,7 +71,6 @@ class Span(Document):
 
     @property
     def duration_ms(self) -> float:
-        """The duration of the span."""
         return self.end_ms - self.start_ms
 
     def later(self, by_ms: float) -> Span:
@@ -108,7 +107,6 @@ class Timeline(Document):
 
     @property
     def tasks(self) -> list[Span]:
-        """The spans of its tasks."""
         return self.of_kind("task")
 
     def seen_by_client(self, begun_ms: float, latency_ms: float) -> Timeline:

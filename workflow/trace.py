@@ -59,10 +59,8 @@ def wait_of(instance: Instance) -> str:
 
 
 def is_wait(function: str) -> bool:
-    """Return whether `function` represents a wait."""
     return " " in function
 
 
 def task_of(name: str) -> str:
-    """Return the task of the instance `name`."""
     return name.rpartition("#")[0]

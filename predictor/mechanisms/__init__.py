@@ -14,11 +14,9 @@ from chiron.predictor.mechanisms.pool import Pool
 from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
 
-#: Every mechanism by its name.
 MECHANISMS: dict[str, Mechanism] = {each.name: each for each in (Fork(), Pool(), Interpreters())}
 #: The mechanisms that every Python and every function can have.
 EVERYWHERE = tuple(name for name, each in MECHANISMS.items() if not each.is_tried)
-#: The default.
 DEFAULT_MECHANISM = Fork.name
 
 

@@ -8,7 +8,6 @@ _PREFIX = "/workflow/"
 
 
 def page_of(workflow: str) -> str:
-    """Return the address of the page of a workflow."""
     return _PREFIX + quote(workflow, safe="")
 
 

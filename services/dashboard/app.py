@@ -108,5 +108,4 @@ def _page(example: str) -> Component:
 
 
 def _links(named: dict[str, str], **more: Any) -> list[Component]:
-    """Return links to sections of the page, by their titles."""
     return [html.A(name, href=f"#{section}", **more) for name, section in named.items()]

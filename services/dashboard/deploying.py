@@ -22,7 +22,6 @@ from chiron.workflow.errors import ChironError
 
 
 def layout() -> Component:
-    """Return the place for the result of the button Deploy."""
     return html.Div(
         [
             html.Div(id="deploy-faults", role="alert"),
@@ -105,7 +104,6 @@ def _add_following(dash: Dash) -> None:
 
 
 def _measurements(job: Job) -> list[Component]:
-    """Return the measurements of a deployment that is done."""
     if job.status != "done":
         return []
     report = validate(DeploymentReport, job.result, "the report")

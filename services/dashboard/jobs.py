@@ -15,7 +15,6 @@ from chiron.services.host import host
 from chiron.services.jobs import Job
 from chiron.workflow.documents import validate
 
-#: The most jobs that are shown.
 _JOBS = 10
 _POLL_MS = 2000
 
@@ -37,7 +36,7 @@ def add_callbacks(dash: Dash) -> None:
 def _listed(jobs: list[Job]) -> Component:
     """Return the jobs, with a button for each that can be cancelled."""
     if not jobs:
-        return empty("No jobs", ["What takes long, such as a deployment, is listed here."])
+        return empty("No jobs", "What takes long, such as a deployment, is listed here.")
     heads = ["Kind", "Status", "Progress", "Created (UTC)", "Id", "Cancel"]
     ids = [f"row-{job.id}" for job in jobs]
     return table("Jobs, the newest first", heads, [_row(job) for job in jobs], ids=ids)

@@ -118,22 +118,18 @@ def _new_slo(found: Sequence[LiveWorkflow], before: list[Any] | None) -> Any:
 def _nothing() -> Component:
     return empty(
         "Nothing is deployed",
-        [
-            "Choose a workflow's folder below and press Deploy, or run ",
-            html.Code("chiron deploy DIR --slo 200ms"),
-            ".",
-        ],
+        "Choose a workflow's folder below and press Deploy, or run ",
+        html.Code("chiron deploy DIR --slo 200ms"),
+        ".",
     )
 
 
 def _not_deployed(name: str) -> Component:
     return empty(
         f"{name} is not deployed on this gateway",
-        [
-            "Choose its folder below and press Deploy, or go back to what is deployed: ",
-            link("Deployed", "/"),
-            ".",
-        ],
+        "Choose its folder below and press Deploy, or go back to what is deployed: ",
+        link("Deployed", "/"),
+        ".",
     )
 
 

@@ -22,7 +22,6 @@ _BUTTONS = {"profile": "Measure the profile", "platform": "Measure this platform
 
 
 def layout() -> Component:
-    """Return the places of the jobs and of their errors."""
     return html.Div(
         [
             html.Div(id="measuring-faults", role="alert"),

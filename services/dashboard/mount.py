@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 #: The pages, and the paths of Dash's scripts, styles and callbacks.
 _ROUTES = ("/", "/workflow/<_>", "/assets/<path:_>", "/_dash-<path:_>")
-#: The libraries of the extra `dashboard`.
 _LIBRARIES = ("dash", "dash_cytoscape")
 #: The key of the request's id, given by the services, in the environment of Dash's application.
 REQUEST_ID = "chiron.request_id"

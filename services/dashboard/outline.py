@@ -87,7 +87,6 @@ def _states(scope: Any, path: str, column: int) -> Iterator[_State]:
 
 
 def _scopes(state: _State) -> Iterator[tuple[Any, str]]:
-    """Yield the machines within a state, with their paths."""
     branches = state.written.get("Branches")
     for number, branch in enumerate(branches if isinstance(branches, list) else ()):
         yield branch, f"{state.path}.Branches[{number}]."

@@ -129,13 +129,11 @@ def facts(named: Mapping[str, Any]) -> Component:
     return html.Dl(pairs, className="facts")
 
 
-def empty(title: str, what_to_do: list[Any]) -> Component:
-    """Return the placeholder for missing content."""
-    return html.Div([html.Strong(title), html.P(what_to_do)], className="empty")
+def empty(title: str, *what_to_do: Component | str) -> Component:
+    return html.Div([html.Strong(title), html.P([*what_to_do])], className="empty")
 
 
 def picture(svg: str) -> str:
-    """Return the address of a picture."""
     return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
 
 

@@ -24,10 +24,8 @@ _NO_PLAN: dict[str, Any] = {
     STILL: still(
         empty(
             "No plan yet",
-            [
-                "Show a workflow above: a plan needs its profile and the platform, which buttons "
-                "measure."
-            ],
+            "Show a workflow above: a plan needs its profile and the platform, which buttons "
+            "measure.",
         )
     )
 }
@@ -208,7 +206,6 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
 
 
 def _differences(found: dict[str, Any]) -> list[Component]:
-    """Return the differences between the shown plan and the kept plan."""
     if not found["figures"] and not found["moves"]:
         return [html.P("This is the plan to compare with: choose another one.")]
     figures = table("Differences", ["Figure", "Kept", "Shown"], found["figures"])

@@ -16,7 +16,6 @@ from chiron.services.jobs import Job, JobSummary
 
 #: The newest earlier jobs from which the duration is estimated.
 _LIKE = 5
-#: The last steps that are shown.
 _STEPS = 5
 #: The largest share of the bar that is filled before a job is done.
 _FULL = 0.97

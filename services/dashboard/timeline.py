@@ -21,10 +21,8 @@ _NOTHING: dict[str, Any] = {
     STILL: still(
         empty(
             "No timeline yet",
-            [
-                "Show a workflow with its profile and platform, or press Measure for one that is "
-                "deployed."
-            ],
+            "Show a workflow with its profile and platform, or press Measure for one that is "
+            "deployed.",
         )
     )
 }

@@ -23,7 +23,7 @@ from chiron.workflow.errors import ChironError
 _TASKS = ["Task", "Function", "Stage", "Input from"]
 _NOTHING = empty(
     "No workflow is shown",
-    ["Choose its folder, or drop it on this page: its graph, plan and timeline appear here."],
+    "Choose its folder, or drop it on this page: its graph, plan and timeline appear here.",
 )
 
 

@@ -1,10 +1,10 @@
-"""Equations (1)-(4), each with numbers that one can add up by hand."""
+"""Equations (2)-(4), each with numbers that one can add up by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from chiron.predictor.equations import call_computing_ms, call_ms, workflow_latency_ms
+from chiron.predictor.equations import call_computing_ms, call_ms
 from chiron.predictor.mechanisms import MECHANISMS, mechanism_of
 from chiron.workflow.errors import ChironError
 
@@ -14,11 +14,6 @@ FORK, POOL = MECHANISMS["fork"], MECHANISMS["pool"]
 def test_a_mechanism_that_there_is_not_is_refused_by_name():
     with pytest.raises(ChironError, match="there is no mechanism 'magic': plan with fork or pool"):
         mechanism_of("magic")
-
-
-def test_equation_1_adds_the_stages_and_what_the_request_costs():
-    assert workflow_latency_ms([10.0, 2.0, 3.0], 0.0) == 15.0
-    assert workflow_latency_ms([10.0, 2.0, 3.0], 1.5) == 16.5
 
 
 def test_equation_2_each_call_leaves_after_the_one_before(platform):

@@ -351,8 +351,8 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(
     for name, few in {"_WARM_UP": 1, "_NUMEROUS_ROUNDS": ROUNDS}.items():
         monkeypatch.setattr(calibration, name, few)
     said: list[str] = []
-    found = calibrate(launcher, name="here", rounds=ROUNDS, effort=LEAST, progress=said.append)
-    assert (found.name, found.cpus) == ("here", len(os.sched_getaffinity(0)))
+    found = calibrate(launcher, rounds=ROUNDS, effort=LEAST, progress=said.append)
+    assert (found.name, found.cpus) == (os.uname().nodename, len(os.sched_getaffinity(0)))
     assert found.one_node
     assert found.switch_interval_ms == pytest.approx(5.0)
     assert found.request_ms > 0
