@@ -446,3 +446,39 @@ def test_variables_name_called_functions_too(write_folder, tmp_path):
     folder = write_folder(tmp_path / "w", fields={"wave": {"environment": address}})
     told = Sources.read(folder, {}).warnings
     assert any(line.startswith("function wave seems to call join") for line in told)
+
+
+@pytest.mark.parametrize(
+    ("field", "file", "code"),
+    [
+        ({"lang": "golang-http"}, "handler.go", 'http.Post(gateway+"/function/"+"wave", "", body)'),
+        ({"lang": "rust"}, "src/lib.rs", 'let url = "http://gateway:8080/function/wave";'),
+        ({"lang": "php8"}, "Handler.php", "curl_init('http://gateway:8080/function/wave');"),
+        ({"lang": "bash", "fprocess": "curl http://gateway:8080/function/wave"}, "notes.md", ""),
+    ],
+)
+def test_a_director_of_any_language_is_said(write_folder, tmp_path, field, file, code):
+    functions = {"wave": "def handle(req):\n    return req\n", "director": ""}
+    folder = write_folder(
+        tmp_path / "w", {"tasks": {"t": "wave"}}, functions, {}, {"director": field}
+    )
+    place = folder.path / "functions" / "director" / file
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(code)
+    (told,) = Sources.read(folder, {}).warnings
+    assert told.startswith("function director seems to call wave through the gateway")
+
+
+@pytest.mark.parametrize("file", ["README.md", "go.sum", "node_modules/x/index.js", "vendor/x.go"])
+def test_documents_and_libraries_beside_a_director_are_not_its_code(write_folder, tmp_path, file):
+    functions = {"wave": "def handle(req):\n    return req\n", "director": ""}
+    fields = {"director": {"lang": "golang-http"}}
+    folder = write_folder(tmp_path / "w", {"tasks": {"t": "wave"}}, functions, {}, fields)
+    place = folder.path / "functions" / "director" / file
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("curl http://gateway:8080/function/wave")
+    assert Sources.read(folder, {}).warnings == []
+
+
+def test_a_function_with_a_longer_name_is_another():
+    assert list(calling({"helper": "http://gateway:8080/function/wave-2"}, ["wave"])) == []
