@@ -11,7 +11,7 @@ from pathlib import Path
 from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.openfaas.languages import called_in, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from chiron.openfaas.sharing import TRIGGERS, left_out
+from chiron.openfaas.sharing import OF_LOGS, TRIGGERS, left_out, values_of
 from chiron.openfaas.stack import StackFile, StackFunction, environment, unknown_fields
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError, Faults
@@ -157,6 +157,10 @@ def warnings_of(
                 f"function {name}: fprocess {shown(function.fprocess)} is left out: a wrap calls "
                 "the handler itself (lang: command runs a program)"
             )
+    for key in sorted(OF_LOGS):
+        if len(values_of(key, variables)) > 1:
+            why = "a wrap of functions that differ in it has of-watchdog's default"
+            yield f"environment.{key} differs from function to function: {why}"
     yield from _templates(stack, tasks.values())
     registries = {f.image.rpartition("/")[0] for f in tasks.values()}
     if len(registries) > 1:
