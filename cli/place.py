@@ -25,7 +25,7 @@ from chiron.gateway.images import ImageStore, images_folder
 from chiron.gateway.names import BackendName as Backend
 from chiron.generator.stores import StorePlace
 from chiron.openfaas.client import Gateway
-from chiron.openfaas.credentials import credentials_for, gateway_url
+from chiron.openfaas.credentials import SECRETS, credentials_for, gateway_url, read_secrets
 from chiron.openfaas.stack import image_prefix, read_stack
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError
@@ -59,7 +59,7 @@ class Place:
             credentials = None if self.local else credentials_for(url, os.environ)
             with Gateway(url, credentials, verify_tls=not self.tls_no_verify) as client:
                 if self.local:
-                    store_secrets(client, Path(".secrets"))
+                    store_secrets(client, SECRETS)
                 launcher = replace(launcher_on(client, self.gateway_url_inside), store=store)
                 try:
                     yield launcher
@@ -98,13 +98,9 @@ def place(*more: Callable[..., Any]) -> Callable[[options.Command], options.Comm
 
 
 def store_secrets(gateway: Gateway, folder: Path) -> None:
-    """Store each file of `folder`, where faas-cli local-run has them, as a secret of `gateway`."""
-    for file in sorted(filter(Path.is_file, folder.glob("*"))):
-        try:
-            gateway.ensure_secret(file.name, value=file.read_text("utf-8"))
-        except (UnicodeDecodeError, OSError) as error:
-            message = f"secret {file} cannot be read as text: {error}"
-            raise ChironError("bad-secret", message) from None
+    """Store the secrets in `folder` at `gateway`; raises ``bad-secret``."""
+    for name, value in read_secrets(folder).items():
+        gateway.ensure_secret(name, value=value)
 
 
 @contextmanager

@@ -31,7 +31,11 @@ from chiron.workflow.folder import WorkflowFolder
 @click.command("profile")
 @options.workflow_folder
 @place(options.gateway_url_inside, options.store, options.local)
-@click.option("--local-launcher", is_flag=True, help="Run the functions here, without any gateway.")
+@click.option(
+    "--local-launcher",
+    is_flag=True,
+    help="Run the functions here, without any gateway; .secrets/ has their secrets.",
+)
 @click.option(
     "--compare", type=click.Path(path_type=Path), help="An older profile.json: show what changed."
 )

@@ -18,10 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import requests
@@ -29,6 +30,7 @@ import requests
 from chiron.generator.generate import Sources, generate
 from chiron.generator.stores import NO_STORE, StorePlace
 from chiron.openfaas.client import Gateway
+from chiron.openfaas.credentials import SECRETS, read_secrets
 from chiron.openfaas.function_headers import function_headers
 from chiron.openfaas.objects import LogLine
 from chiron.openfaas.stack import environment, read_stack
@@ -88,10 +90,10 @@ class Running:
 
 @dataclass(frozen=True)
 class LocalLauncher:
-    """Starts the wraps of plans; `progress` gets a line on the functions that are missing.
+    """Starts the wraps of plans; `progress` gets a line on missing functions and secrets.
 
     The wraps call supporting functions through `gateway`, if there is one. ``store`` is for Maps
-    that read or write S3.
+    that read or write S3. The folder `SECRETS` has the values of the functions' secrets.
     """
 
     progress: Callable[[str], None]
@@ -131,6 +133,7 @@ class LocalLauncher:
             where = "on the gateway" if self.gateway else "without a gateway"
             note = "calls to them fail; --local runs supporting functions"
             self.progress(f"not running {where}: {missing}; {note}")
+        values = self._secrets(sources)
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
             key = new_key()
@@ -145,7 +148,8 @@ class LocalLauncher:
                 image = scratch / "images" / wrap.name
                 _assemble(stack_file.parent / wrap.name, image)
                 variables = environment(functions[wrap.name], stack_file.parent)
-                given = variables | {"OPENFAAS_NAME": wrap.name, "gateway_url": url}
+                given = _surroundings(scratch, functions[wrap.name].secrets, values) | variables
+                given |= {"OPENFAAS_NAME": wrap.name, "gateway_url": url}
                 if SECRET in functions[wrap.name].secrets:
                     given[PASSWORD] = self.store.password
                 command = [*prefix(wrap.name), sys.executable, "index.py"]
@@ -154,6 +158,15 @@ class LocalLauncher:
             port_of = {each.name: each.port for each in started}
             log_of = {each.name: each.log for each in started}
             yield Running(Ports(url, port_of, log_of), tuple(port_of), key)
+
+    def _secrets(self, sources: Sources) -> dict[str, str]:
+        """Return the values of secrets by name; report the secrets that functions lack."""
+        values = read_secrets(SECRETS)
+        used = (sources.stack.functions[name].secrets for name in sources.handlers)
+        if missing := set(chain.from_iterable(used)) - {*values, SECRET}:
+            names = ", ".join(sorted(missing))
+            self.progress(f"without their secrets: {names}; put each value into {SECRETS}/NAME")
+        return values
 
 
 @dataclass(frozen=True)
@@ -204,7 +217,7 @@ def _process(
         process = subprocess.Popen(
             tied(command),
             cwd=image,
-            env=_environment(image, given) | {"LISTEN_FD": str(listener.fileno())},
+            env={**given, "LISTEN_FD": str(listener.fileno())},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -218,9 +231,20 @@ def _process(
         _stop(process)
 
 
-def _environment(image: Path, given: Mapping[str, str]) -> dict[str, str]:
-    home = image.with_suffix(".home")
+def _surroundings(
+    scratch: Path, secrets: Iterable[str], values: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables that every wrap gets; makes its folders, and the secrets with `values`.
+
+    Their paths have no names: a socket below TMPDIR has a path of at most 107 bytes.
+    """
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    home, own = folder / "home", folder / "secrets"
     home.mkdir()
+    own.mkdir()
+    for name in secrets:
+        if name in values:
+            (own / name).write_text(values[name], "utf-8")
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
@@ -228,8 +252,7 @@ def _environment(image: Path, given: Mapping[str, str]) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
         "OPENFAAS_NAMESPACE": "openfaas-fn",
-        "secrets_dir": str(home),
-        **given,
+        "secrets_dir": str(own),
     }
 
 

@@ -26,7 +26,7 @@ from chiron.gateway import docker_engine, javac, names, npm, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore, home
-from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings, meant
+from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings, handler_file, meant
 
 #: Files that tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
@@ -140,8 +140,8 @@ def check(function: FunctionSource, templates: Path) -> CheckedBuild:
 
 
 def _check_handler(function: FunctionSource, entry: str) -> None:
-    """Raise GatewayError unless its handler.py defines `entry` at its top level."""
-    path = function.handler / "handler.py"
+    """Raise GatewayError unless its handler defines `entry` at its top level."""
+    path = handler_file(function.handler)
     if not path.is_file():
         said = f"no handler.py in {function.handler}: create it with a {entry}"
         raise function.fault("handler-missing", said)

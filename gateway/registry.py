@@ -201,5 +201,5 @@ class Registry:
 
     def _revision(self, deployment: Deployment, image: ImageInUse, log: Log) -> Revision:
         self.host.secrets.check(deployment.secrets)
-        folder = self.host.scratch / f"{deployment.service}-{secrets.token_hex(4)}"
+        folder = self.host.scratch / secrets.token_hex(4)
         return Revision(deployment, image, self.host, log, folder)

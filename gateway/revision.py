@@ -45,7 +45,12 @@ class Host:
 
 
 class Revision:
-    """A deployment's replicas; each deployment makes a revision, and the next replaces it."""
+    """A deployment's replicas; each deployment makes a revision, and the next replaces it.
+
+    Args:
+        folder: the parent of the replicas' folders. Its path and theirs have no names: a function
+            binds sockets below its TMPDIR, and a socket's path has at most 107 bytes.
+    """
 
     def __init__(
         self, deployment: Deployment, image: ImageInUse, host: Host, log: Log, folder: Path
@@ -196,7 +201,7 @@ class Revision:
 
     async def _run(self, instance: str) -> str:
         """Run a replica until it ends; return how it ended."""
-        folder = self._folder / instance
+        folder = self._folder / instance.rpartition("-")[2]
         deployment = self.deployment
         if self._host.provider.grace_s:  # only then of-watchdog is imitated and must be woken
             deployment = deployment.behind_watchdog()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chiron.openfaas.handler_folder import parse_line
 from chiron.openfaas.handlers import Handler, read_requirements
-from chiron.openfaas.sharing import OF_WRAPS, one_valued, united, with_unset
+from chiron.openfaas.sharing import OF_LOGS, OF_WRAPS, one_valued, united, values_of, with_unset
 from chiron.openfaas.stack import StackFunction
 from chiron.scheduler.conflict_rules import excluding, variable_conflicts
 from chiron.scheduler.folder_settings import wanted
@@ -23,7 +23,9 @@ def merge_environments(
 ) -> dict[str, str]:
     """Return the union of the variables of `functions` (name -> variables) and the wrap's `own`.
 
-    `own` takes precedence. Variables only of wraps, or of a function's own server, are dropped.
+    `own` takes precedence. Variables only of wraps, or of a function's own server, are dropped. So
+    are variables of the log unless all functions have the same value. A variable that templates
+    read has the value that all of them read alike.
 
     Raises ``environment-conflict`` if two functions need different values of one variable. A
     function that does not set a variable accepts any value, unless its code, in `places`, reads it:
@@ -32,7 +34,10 @@ def merge_environments(
     needed = {n: wanted(each, styles[n]) for n, each in with_unset(functions, places).items()}
     _check_alike("environment-conflict", wrap, needed)
     merged = {key: value for given in functions.values() for key, value in given.items()}
-    return {key: merged[key] for key in merged if key not in OF_WRAPS} | dict(own)
+    asked = (item for each in needed.values() for item in each.items())
+    merged |= {key: value for key, value in asked if key in merged}
+    dropped = OF_WRAPS | {key for key in OF_LOGS if len(values_of(key, functions)) > 1}
+    return {key: merged[key] for key in merged if key not in dropped} | dict(own)
 
 
 def merge_fields(wrap: str, functions: Mapping[str, StackFunction]) -> StackFunction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from chiron.predictor.mechanisms import mechanism_of
@@ -37,6 +38,8 @@ OBJECTS_SHARE, LEAST_OBJECTS_MIB = 0.5, 8
 #: The requested CPU per CPU of the plan, in thousandths of a core. Kubernetes reserves that much on
 #: a node for the wrap, which may use idle CPU up to its limit.
 REQUESTED_PER_CPU = 100
+#: The service in OpenTelemetry's resource attributes.
+_SERVICE = re.compile(r"(?:^|,)\s*service\.name=([^,]*)")
 #: Variables that limit native libraries (BLAS, OpenMP and the like) to one thread. A plan gives
 #: each process one core, and several processes that compute on all cores slow each other down. On
 #: two free cores two threads of OpenBLAS are 1.3 to 1.8 times as fast, for up to 1.9 times the CPU
@@ -99,6 +102,21 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
         **_sink(wrap, requests),
         **mechanism_of(wrap.mechanism).environment(wrap.cpus, requests),
     }
+
+
+def service_environment(variables: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the variable by which spans have the wraps' names as their services.
+
+    It is left out if all functions, by their `variables`, name one service, or none does.
+    """
+    named = {_service_of(each) for each in variables.values()}
+    return {"WRAP_SERVICE_NAME": ""} if len(named) > 1 else {}
+
+
+def _service_of(variables: Mapping[str, str]) -> str:
+    """Return the service that a function names for OpenTelemetry; empty if it names none."""
+    found = _SERVICE.search(variables.get("OTEL_RESOURCE_ATTRIBUTES", ""))
+    return variables.get("OTEL_SERVICE_NAME") or (found[1] if found else "")
 
 
 def _sink(wrap: Wrap, requests: int) -> dict[str, str]:

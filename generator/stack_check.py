@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.openfaas.languages import called_in, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from chiron.openfaas.sharing import TRIGGERS, left_out
+from chiron.openfaas.sharing import OF_LOGS, TRIGGERS, left_out, values_of
 from chiron.openfaas.stack import StackFile, StackFunction, environment, unknown_fields
-from chiron.openfaas.variables_read import texts
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.model import Workflow
@@ -25,6 +26,11 @@ _NAMESPACE = "openfaas-fn"
 _OPENFAAS = "github.com/openfaas/"
 #: A path of the gateway by which a function is called.
 _CALL = re.compile(r"(?<!\.)/(?:async-)?function/")
+#: Folders of a handler folder without code of the function; suffixes of files without code; the
+#: most bytes of a file of code.
+_OTHERS = OF_FAAS_CLI | {".git", "node_modules", "vendor"}
+_NO_CODE = {".json", ".lock", ".md", ".mod", ".rst", ".sum", ".txt", ".yaml", ".yml"}
+_LONGEST = 1 << 20
 _TEMPLATE = TEMPLATES / "python3-wrap" / "template.yml"
 
 
@@ -151,6 +157,10 @@ def warnings_of(
                 f"function {name}: fprocess {shown(function.fprocess)} is left out: a wrap calls "
                 "the handler itself (lang: command runs a program)"
             )
+    for key in sorted(OF_LOGS):
+        if len(values_of(key, variables)) > 1:
+            why = "a wrap of functions that differ in it has of-watchdog's default"
+            yield f"environment.{key} differs from function to function: {why}"
     yield from _templates(stack, tasks.values())
     registries = {f.image.rpartition("/")[0] for f in tasks.values()}
     if len(registries) > 1:
@@ -168,14 +178,25 @@ def warnings_of(
 
 
 def read_texts(stack: StackFile, names: Iterable[str], folder: Path) -> dict[str, str]:
-    """Return the code of the functions `names`, in a language of wraps, and their variables."""
+    """Return the code of the functions `names`, in any language, their commands and variables."""
     found = {}
     for name in names:
         function = stack.functions[name]
-        code = texts([folder / function.handler] if function.handler else [])
-        values = environment(function, folder).values()
-        found[name] = "\n".join([*values, *(text for _, text in code)])
+        code = _code_in(folder / function.handler) if function.handler else ()
+        variables = environment(function, folder).values()
+        found[name] = "\n".join([function.fprocess, *variables, *code])
     return found
+
+
+def _code_in(folder: Path) -> Iterator[str]:
+    """Yield the texts in a handler folder that may be code of the function."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [each for each in folders if each not in _OTHERS]
+        for file in (Path(place, each) for each in files):
+            if file.suffix not in _NO_CODE and file.is_file() and file.stat().st_size <= _LONGEST:
+                content = file.read_bytes()
+                if b"\0" not in content:
+                    yield content.decode("utf-8", "replace")
 
 
 def calling(given: Mapping[str, str], inside: Collection[str]) -> Iterator[str]:
@@ -189,7 +210,7 @@ def calling(given: Mapping[str, str], inside: Collection[str]) -> Iterator[str]:
         found = [
             each
             for each in inside
-            if each != name and re.search(rf"/function/{each}\b|[\"'`]{each}[\"'`]", text)
+            if each != name and re.search(rf"/function/{each}(?![\w-])|[\"'`]{each}[\"'`]", text)
         ]
         if found and _CALL.search(text):
             called = ", ".join(found)

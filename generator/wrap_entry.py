@@ -16,6 +16,7 @@ from chiron.generator.settings import (
     HOLDING_WATCHDOG_SLEEP,
     NATIVE_THREADS,
     REQUESTED_PER_CPU,
+    service_environment,
     wrap_environment,
 )
 from chiron.generator.stack_check import build_options, first_function, registry_of
@@ -82,6 +83,8 @@ def stack_function(
     requests, limits = _resources(wrap, sources)
     run = wrap_environment(most, most.wraps[index], seconds)
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
+    exported = functions if plan.orchestrator == "client" else sources.handlers
+    settings |= service_environment(sources.variables(exported))
     buckets = sources.folder.workflow.buckets
     is_entry = index == 0 or plan.orchestrator == "client"
     is_called = not is_entry and PATHS[plan.path].connects

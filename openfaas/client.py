@@ -140,7 +140,7 @@ class Gateway:
         path = f"/system/scale-function/{quote(name, safe='')}"
         self._system("POST", path, what=f"function {name}", json=body)
 
-    def ensure_secret(self, name: str, namespace: str = "", value: str = "") -> None:
+    def ensure_secret(self, name: str, namespace: str = "", value: str | None = None) -> None:
         """Store `value` as the secret `name`; without a value, create a missing one at random."""
         within = {"namespace": namespace} if namespace else {}
         path, what = "/system/secrets", f"secret {name}"
@@ -150,8 +150,9 @@ class Gateway:
             return any(each.name == name for each in self._parsed(list[SecretName], found))
 
         there = is_there()
-        if value or not there:
-            body = {"name": name, "value": value or secrets.token_hex(32), **within}
+        if value is not None or not there:
+            given = secrets.token_hex(32) if value is None else value
+            body = {"name": name, "value": given, **within}
             try:
                 self._system("PUT" if there else "POST", path, what=what, json=body)
             except ChironError:

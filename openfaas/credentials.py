@@ -16,6 +16,8 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.strict_yaml import load_yaml
 
 DEFAULT_GATEWAY = "http://127.0.0.1:8080"
+#: The folder with a file for each secret, from which faas-cli local-run takes them.
+SECRETS = Path(".secrets")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,24 @@ def _password(encoded: str) -> str:
 def _digest(text: str) -> bytes:
     """Return a digest to compare, as the time of a comparison may reveal the secret's length."""
     return hashlib.sha256(text.encode()).digest()
+
+
+def read_secrets(folder: Path) -> dict[str, str]:
+    """Return the values of the secrets in the files of `folder`, by name; empty without a folder.
+
+    Raises ``bad-secret`` for a file that is not text, or is empty: faas-cli stores no such secret.
+    """
+    found = {}
+    for file in sorted(filter(Path.is_file, folder.glob("[!.]*"))):
+        try:
+            found[file.name] = file.read_bytes().decode()
+        except (UnicodeDecodeError, OSError) as error:
+            message = f"secret {file} cannot be read as text: {error}"
+            raise ChironError("bad-secret", message) from None
+        if not found[file.name].strip():
+            message = f"secret {file} is empty: write its value into the file, or remove it"
+            raise ChironError("bad-secret", message)
+    return found
 
 
 def gateway_url(flag: str | None, variables: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The content of a handler folder: names that handler.py binds, and requirements.txt.
+"""The content of a handler folder: its handler, the names that it binds, and requirements.txt.
 
 Requirements are packages by name. pip also accepts options, paths and environment variables in such
 files, which expose files and secrets of the building user; they are refused. The gateway imports
@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ LIMIT = 1024 * 1024
 _SCHEMES = ("https://", "git+https://", "git+ssh://")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _SHOWN = 60
+
+
+def handler_file(folder: Path) -> Path:
+    """Return the file that `from function import handler` runs: a package comes before a module."""
+    package = folder / "handler" / "__init__.py"
+    return package if package.is_file() else folder / "handler.py"
 
 
 def meant(lang: str, known: Collection[str]) -> str:

@@ -29,7 +29,13 @@ _PROBES = ("com.openfaas.health.", "com.openfaas.ready.")
 _OWN = "chiron."
 #: Variables of of-watchdog for starting and reaching a function's own server.
 _SERVER = "fprocess function_process mode upstream_url http_upstream_url static_path ready_path"
-OF_SERVERS = frozenset(_SERVER.split())
+_REACHED = "port suppress_lock buffer_http http_buffer_req_body log_buffer_size"
+OF_SERVERS = frozenset(f"{_SERVER} {_REACHED}".split())
+#: Variables of of-watchdog for the lines of its log, which a wrap gets if all its functions agree.
+OF_LOGS = frozenset({"prefix_logs", "log_callid", "log_call_id"})
+#: Variables by which of-watchdog asks for a token: absence is a value, too.
+_GUARD = "jwt_auth"
+OF_GUARDS = (_GUARD, "jwt_auth_debug", "jwt_auth_local")
 #: Variables that only wraps set: computed from the plan, or of their server.
 _TIMES = "exec_timeout healthcheck_interval read_timeout write_timeout"
 _SIZES = "max_inflight pool_concurrency WAITRESS_THREADS WRAP_CPUS"
@@ -110,7 +116,10 @@ def _fields(function: StackFunction) -> Iterator[tuple[str, str]]:
 def with_unset(
     variables: Mapping[str, Mapping[str, str]], places: Mapping[str, Iterable[Path]]
 ) -> dict[str, dict[str, str]]:
-    """Return each function's `variables`, and others that its code in `places` reads as empty."""
+    """Return each function's `variables`, and others that are empty for it.
+
+    Its code in `places` reads these, or of-watchdog does (`OF_GUARDS`).
+    """
     whole = set(chain.from_iterable(variables.values()))
     packages = dict[str, set[str]]()
     for name, own in variables.items():
@@ -118,9 +127,20 @@ def with_unset(
             packages.setdefault(each, set()).update(imported)
     found = {}
     for name, own in variables.items():
-        read = read_of(whole - own.keys(), places[name], packages)
+        others = whole - own.keys()
+        read = read_of(others, places[name], packages) | others.intersection(OF_GUARDS)
         found[name] = {**own, **dict.fromkeys(sorted(read), "")}
     return found
+
+
+def values_of(variable: str, variables: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """Return the functions' values of a variable; an unset variable is empty."""
+    return {each.get(variable, "") for each in variables.values()}
+
+
+def is_on(value: str) -> bool:
+    """Return whether of-watchdog reads this value of a flag as true."""
+    return value in ("true", "1")
 
 
 def _build_arguments(function: StackFunction) -> dict[str, str]:
@@ -193,6 +213,8 @@ def is_readable(label: str, value: str) -> bool:
 def left_out(name: str, function: StackFunction, variables: Mapping[str, str]) -> Iterator[str]:
     """Yield a warning for each value of a task's `function`, called `name`, that its wrap drops.
 
+    Also warns of a token that all callers of its wrap need.
+
     `variables` are its own, including those of its environment files.
     """
 
@@ -222,6 +244,9 @@ def left_out(name: str, function: StackFunction, variables: Mapping[str, str]) -
         yield line(
             f"environment.max_inflight, {most!a},", f"{why}; guard it by a lock if it must not"
         )
+    if is_on(variables.get(_GUARD, "")):
+        why = "guards its wrap: callers need a token, which chiron and other wraps do not send"
+        yield line(f"environment.{_GUARD}", why)
     for field, resources in (("limits", function.limits), ("requests", function.requests)):
         if resources is None:
             continue

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chiron.openfaas.handlers import extra_of
 from chiron.openfaas.languages import called_in, language_of, settled
-from chiron.openfaas.sharing import OF_WRAPS, one_valued, with_unset
+from chiron.openfaas.sharing import OF_GUARDS, OF_LOGS, OF_WRAPS, is_on, one_valued, with_unset
 from chiron.openfaas.stack import StackFunction, environment, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
@@ -21,6 +21,8 @@ Secrets = Mapping[str, Sequence[str]]
 #: The variable by which a template chooses between text and bytes for its handler, and the styles
 #: of these templates.
 _RAW_BODY, _READS_RAW_BODY = "RAW_BODY", ("flask", "node", "node22")
+#: The most bytes of a body, for the styles whose template reads the variables; and its default.
+_LIMITS, _READS_LIMITS, _LIMIT = ("MAX_JSON_SIZE", "MAX_RAW_SIZE"), ("node", "node22"), "100kb"
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,21 @@ def _style_of(function: StackFunction) -> str | None:
 
 
 def wanted(variables: Mapping[str, str], style: str | None = None) -> dict[str, str]:
-    """Return the variables that a function needs in its wrap: all but those that wraps set.
+    """Return the variables of which a function needs its own value in its wrap.
 
-    A handler whose template reads RAW_BODY gets it as ``false`` if unset, since it expects text.
+    A variable that its template reads has the template's default if unset: a handler expects text
+    without RAW_BODY.
     """
-    found = {key: value for key, value in variables.items() if key not in OF_WRAPS}
+    found = {key: value for key, value in variables.items() if key not in OF_WRAPS | OF_LOGS}
     if style in _READS_RAW_BODY:
-        raw = variables.get(_RAW_BODY, "").lower() in ("1", "true")
-        found[_RAW_BODY] = "true" if raw else "false"
+        found[_RAW_BODY] = "true" if _is_raw(variables.get(_RAW_BODY, ""), style) else "false"
+    if style in _READS_LIMITS:
+        found |= {each: variables.get(each) or _LIMIT for each in _LIMITS}
+    for each in found.keys() & OF_GUARDS:
+        found[each] = str(is_on(found[each])).lower()
     return found
+
+
+def _is_raw(value: str, style: str) -> bool:
+    """Return whether the template of `style` reads this value of RAW_BODY as a wish for bytes."""
+    return value.lower() in ("1", "true") if style == "flask" else value == "true"

@@ -11,7 +11,6 @@ import logging
 import os
 import resource
 import signal
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from select import select
 from typing import Any, NoReturn
 
 from chiron.deployment.deploy import Progress
@@ -126,14 +126,12 @@ def _await(pipe: Connection, limits: Limits, tell: Progress, stop: Stop) -> Any:
 
 
 def _end(process: BaseProcess) -> None:
-    """Wait for the process, whose pipe is closed; on timeout, kill it and its descendants."""
+    """Wait for the process, whose pipe is closed; on timeout, kill it and its group."""
     process.join(_END_S)
-    if process.exitcode is None:
-        process.kill()
-        process.join()
-    if process.exitcode != 0 and process.pid:  # else it has killed its descendants itself
+    if process.exitcode is None and process.pid:  # so nothing else has its pid
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.join()
     process.close()
 
 
@@ -154,21 +152,34 @@ class Limits:
 
 
 def main(work: Work, limits: Limits, pipe: Connection) -> None:
-    """Do `work` and send the outcome through `pipe`; leaves no process behind."""
+    """Do `work` in a child, which sends the outcome through `pipe`; leave no process behind.
+
+    The child's processes are below this process however they were started, and however the child
+    ends.
+    """
     os.setsid()
-    # Orphans of the work's processes become children of this process, which kills them.
     processes.adopt_orphans()
     configure_logs()
-    _limit(limits)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getpid()
+    child = os.fork()
+    if not child:
+        try:
+            _do(work, limits, pipe, parent)
+        finally:
+            os._exit(1)  # does not wait for threads that the work left behind
+    _hold_leash(child, pipe)
+    processes.kill_descendants()
+    os._exit(0)
+
+
+def _do(work: Work, limits: Limits, pipe: Connection, parent: int) -> None:
+    processes.signal_at_parents_end(signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    _limit(limits)
     signal.signal(signal.SIGTERM, _interrupt)
-    threading.Thread(target=_hold_leash, args=(pipe,), daemon=True).start()
-    try:
-        message = _outcome(work, limits, pipe)
-    finally:
-        processes.kill_descendants()
-    _send(pipe, *message)
-    os._exit(0)  # does not wait for threads that the work left behind
+    _send(pipe, *_outcome(work, limits, pipe))
 
 
 class _CpuLimit(BaseException):
@@ -232,15 +243,12 @@ def _exceed(_number: int, _frame: Any) -> NoReturn:
     raise _CpuLimit
 
 
-def _hold_leash(pipe: Connection) -> None:
-    """Wait until the server closes the pipe; interrupt the work, and kill it after `STOP_S`."""
-    try:
-        pipe.recv_bytes()
-    except (EOFError, OSError):
-        os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(STOP_S)
-    processes.kill_descendants()
-    os.kill(os.getpid(), signal.SIGKILL)
+def _hold_leash(child: int, pipe: Connection) -> None:
+    """Wait for the end of the child; if the server closes the pipe, interrupt it, for `STOP_S`."""
+    ended = os.pidfd_open(child)
+    if ended not in select([pipe.fileno(), ended], [], [])[0]:
+        os.kill(child, signal.SIGTERM)
+        select([ended], [], [], STOP_S)
 
 
 def _send(pipe: Connection, kind: str, value: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from chiron.openfaas.handler_folder import STYLES, Style, bindings
+from chiron.openfaas.handler_folder import STYLES, Style, bindings, handler_file
 from chiron.openfaas.handlers import Extra, Handler, fault, handler_folder, there
 from chiron.openfaas.languages.language import Language
 from chiron.openfaas.stack import StackFunction
@@ -23,7 +23,7 @@ _LAMBDA = ["event", "context"]
 
 
 class Python(Language):
-    """A handler.py that defines ``handle``."""
+    """A handler.py, or a package ``handler``, that defines ``handle``."""
 
     styles: ClassVar = STYLES
     start = "python index.py"
@@ -33,13 +33,13 @@ class Python(Language):
         """See `Language.handler`; raises ``bad-handler`` if ``handle`` cannot be called."""
         style = STYLES[function.lang]
         place = handler_folder(name, function, folder, "with its handler.py")
-        code = place / "handler.py"
-        if not there(code.is_file):
+        if not there(lambda: handler_file(place).is_file()):
             named = (each for each in _ELSEWHERE if there((place / each).is_file))
             renamed = (f"rename {each} to handler.py" for each in named)
             mend = next(renamed, "create it or mend handler")
             message = f"function {name}: handler.py missing at {place}: {mend}"
             raise fault("no-handler", name, "handler", message)
+        code = handler_file(place)
         reason = _unusable(code, style)
         if reason:
             raise fault("bad-handler", name, "handler", f"function {name}: {code} {reason}")

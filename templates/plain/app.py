@@ -41,11 +41,10 @@ def create_app(style: str) -> Flask:
     """
     if style not in METHODS:
         raise ValueError(f"handler_style is {style!r}: set it to {', '.join(METHODS)}")
-    app = Flask("function", root_path=str(Path(__file__).resolve().parent))
-    with app.app_context():  # a handler may look at current_app while it is imported
-        handler = importlib.import_module("function.handler")
+    handler = importlib.import_module("function.handler")
     if not callable(getattr(handler, "handle", None)):
         raise ImportError("function/handler.py defines no handle()")
+    app = Flask("function", root_path=str(Path(__file__).resolve().parent))
     call = _flask_call(handler) if style == "flask" else _http_call(handler, style)
 
     @app.get("/_/health")

@@ -117,3 +117,49 @@ def test_the_process_group_is_killed_before_its_pid_is_free(command, monkeypatch
     _stop(process)
     assert is_ours == [True]
     assert process.returncode is not None
+
+
+_READING = """\
+import os
+from pathlib import Path
+
+
+def handle(req):
+    folder = Path(os.environ["secrets_dir"])
+    listener = Path(os.environ["TMPDIR"], "pymp-12345678", "listener-12345678")
+    found = [(each.name, each.read_bytes()) for each in folder.iterdir()]
+    return f"{found} {len(str(listener))}"
+"""
+
+
+@pytest.fixture
+def read(write_folder, tmp_path, plan_of, monkeypatch):
+    """What a function with a long name reads of its secret, and what the launcher says."""
+    name = "reads-a-secret-that-other-functions-do-not-have"
+    fields = {name: {"secrets": ["key"]}}
+    folder = write_folder(tmp_path / "f", {"tasks": {"a": name}}, {name: _READING}, {}, fields)
+    monkeypatch.chdir(tmp_path)
+
+    def read():
+        said = []
+        plan = plan_of(folder.workflow)
+        with LocalLauncher(said.append).launch(folder.workflow, folder, plan) as running:
+            return running.gateway.invoke(running.names[0], b"").text, said
+
+    return read
+
+
+def test_a_function_has_its_own_secrets_from_the_folder_of_faas_cli(read, tmp_path):
+    (tmp_path / ".secrets").mkdir()
+    (tmp_path / ".secrets" / "key").write_bytes(b"swordfish\r\n")
+    (tmp_path / ".secrets" / "other").write_text("not its own")
+    answer, said = read()
+    secrets, _, length = answer.rpartition(" ")
+    assert (secrets, said) == (r"[('key', b'swordfish\r\n')]", [])
+    assert int(length) <= 107, "the path of a socket of multiprocessing has to fit"
+
+
+def test_a_secret_without_a_value_is_said(read):
+    answer, said = read()
+    assert answer.startswith("[] ")
+    assert said == ["without their secrets: key; put each value into .secrets/NAME"]

@@ -158,6 +158,16 @@ def test_any_way_to_define_handle_at_the_top_level_will_do(
     assert build(source(handler), minimal_templates, empty_store).folder.is_dir()
 
 
+def test_a_package_is_the_handler_before_a_module_of_its_name(
+    source, minimal_templates, empty_store
+):
+    function = source("x = 1")
+    (function.handler / "handler").mkdir()
+    (function.handler / "handler" / "__init__.py").write_text("from .work import handle")
+    image = build(function, minimal_templates, empty_store)
+    assert (image.folder / "function" / "handler" / "__init__.py").is_file()
+
+
 @pytest.mark.parametrize(
     ("handler", "lang", "code", "said"),
     [

@@ -119,3 +119,18 @@ def test_a_function_with_a_cpu_limit_runs_on_that_many_cores(deploy):
     """
     assert deploy(code, limits={"cpu": "500m"}).post().text == "1"
     assert deploy(code).post().text == str(len(os.sched_getaffinity(0)))
+
+
+def test_a_function_with_a_long_name_has_short_paths_for_sockets(deploy):
+    """As `multiprocessing` binds them; the name of the function has 42 characters."""
+    function = deploy("""
+        import os, socket
+
+        def handle(request):
+            folder = os.path.join(os.environ["TMPDIR"], "pymp-12345678")
+            os.mkdir(folder)
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(os.path.join(folder, "listener-12345678"))
+            return "bound"
+    """)
+    assert function.post().text == "bound"

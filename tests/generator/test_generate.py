@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from chiron.generator.generate import Sources, generate
+from chiron.generator.merging import merge_environments
 from chiron.openfaas.stack import deployment, read_stack
 from chiron.templates import TEMPLATES
 from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
@@ -349,7 +350,13 @@ def test_native_libraries_get_one_thread_unless_the_user_says_otherwise(
 
 @pytest.mark.parametrize(
     ("variable", "value", "other"),
-    [("MODE", "a", {"MODE": "b"}), ("RAW_BODY", "true", {}), ("RAW_BODY", "1", {"RAW_BODY": "0"})],
+    [
+        ("MODE", "a", {"MODE": "b"}),
+        ("RAW_BODY", "true", {}),
+        ("RAW_BODY", "1", {"RAW_BODY": "0"}),
+        ("jwt_auth", "true", {}),
+        ("jwt_auth", "1", {"jwt_auth": "false"}),
+    ],
 )
 def test_variables_that_two_functions_want_otherwise_are_a_conflict(
     variable, value, other, write_folder, plan_of, tmp_path
@@ -464,3 +471,11 @@ def test_function_resources_of_faas_cli_have_all_that_a_deployment_has(
         assert tuple(found.get("secrets", ())) == spec.secrets
         assert tuple(found.get("constraints", ())) == spec.constraints
         assert found.get("readOnlyRootFilesystem", False) == spec.read_only_root_filesystem
+
+
+def test_a_wrap_has_the_value_that_all_templates_read_alike(tmp_path):
+    """Node's template reads 1 as false, Flask's as true."""
+    given = {"node": {"RAW_BODY": "true"}, "python": {"RAW_BODY": "1", "LEVEL": "2"}}
+    styles = {"node": "node", "python": "flask"}
+    merged = merge_environments("w", given, styles, {}, {name: [tmp_path] for name in given})
+    assert merged == {"RAW_BODY": "true", "LEVEL": "2"}

@@ -12,6 +12,7 @@ from chiron.generator.settings import (
     concurrency,
     function_timeouts_s,
     functions_timeout_s,
+    service_environment,
     timeout_s,
     wrap_environment,
 )
@@ -267,3 +268,25 @@ def test_objects_that_wait_may_take_half_of_what_functions_leave(plan):
     assert sink_mib(10_068) == "4800"  # four requests' take 400 MiB, and the idle wrap 68
     unknown = wrap.model_copy(update={"demand": None})
     assert "WRAP_OBJECTS_MIB" not in wrap_environment(plan, unknown)
+
+
+_SHOP, _OTHER = {"OTEL_SERVICE_NAME": "shop"}, {"OTEL_SERVICE_NAME": "other"}
+_OF_RESOURCE = {"OTEL_RESOURCE_ATTRIBUTES": "team=a, service.name=shop"}
+
+
+@each_row(
+    ("one", "two", "own"),
+    [
+        ({}, {}, False),
+        (_SHOP, _SHOP, False),
+        (_SHOP, _OF_RESOURCE, False),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "team=a"}, {}, False),
+        (_SHOP, {}, True),
+        (_OF_RESOURCE, {}, True),
+        (_SHOP, _OTHER, True),
+        (_OTHER | _OF_RESOURCE, _SHOP, True),
+    ],
+)
+def test_the_name_of_one_function_is_not_the_service_of_all(one, two, own):
+    expected = {"WRAP_SERVICE_NAME": ""} if own else {}
+    assert service_environment({"a": one, "b": two}) == expected

@@ -147,6 +147,10 @@ WARNINGS = [
     ("environment", {"read_timeout": "5m"}, "environment.read_timeout is left out"),
     ("environment", {"pool_concurrency": "98765"}, "environment.pool_concurrency is left out"),
     ("environment", {"WRAP_OBJECTS_MIB": "98765"}, "environment.WRAP_OBJECTS_MIB is left out"),
+    *(
+        ("environment", {each: "98765"}, f"environment.{each} is left out")
+        for each in ("port", "suppress_lock", "http_buffer_req_body", "log_buffer_size")
+    ),
     ("environment_file", ["server.yml"], "environment.upstream_url is left out"),
     ("enviroment", {"A": "1"}, "functions.wave.'enviroment' is no field"),
 ]
@@ -273,6 +277,13 @@ def test_what_has_no_effect_is_a_warning(folder_of, plan_of, tmp_path, field, va
     assert (wrap.fprocess, wrap.skip_build) == ("python index.py", False)
     assert "TEST_ENABLED" not in wrap.build_args
     assert "98765" not in wrap.environment.values()
+
+
+@pytest.mark.parametrize(("value", "said"), [("true", True), ("1", True), ("false", False)])
+def test_a_token_that_all_callers_of_a_wrap_need_is_said(value, said):
+    lines = list(left_out("wave", StackFunction(), {"jwt_auth": value}))
+    why = "guards its wrap: callers need a token, which chiron and other wraps do not send"
+    assert lines == [f"function wave: environment.jwt_auth {why}"] * said
 
 
 def test_an_ordinary_folder_has_no_warning(small):
@@ -446,3 +457,58 @@ def test_variables_name_called_functions_too(write_folder, tmp_path):
     folder = write_folder(tmp_path / "w", fields={"wave": {"environment": address}})
     told = Sources.read(folder, {}).warnings
     assert any(line.startswith("function wave seems to call join") for line in told)
+
+
+@pytest.mark.parametrize(
+    ("field", "file", "code"),
+    [
+        ({"lang": "golang-http"}, "handler.go", 'http.Post(gateway+"/function/"+"wave", "", body)'),
+        ({"lang": "rust"}, "src/lib.rs", 'let url = "http://gateway:8080/function/wave";'),
+        ({"lang": "php8"}, "Handler.php", "curl_init('http://gateway:8080/function/wave');"),
+        ({"lang": "bash", "fprocess": "curl http://gateway:8080/function/wave"}, "notes.md", ""),
+    ],
+)
+def test_a_director_of_any_language_is_said(write_folder, tmp_path, field, file, code):
+    functions = {"wave": "def handle(req):\n    return req\n", "director": ""}
+    folder = write_folder(
+        tmp_path / "w", {"tasks": {"t": "wave"}}, functions, {}, {"director": field}
+    )
+    place = folder.path / "functions" / "director" / file
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(code)
+    (told,) = Sources.read(folder, {}).warnings
+    assert told.startswith("function director seems to call wave through the gateway")
+
+
+@pytest.mark.parametrize("file", ["README.md", "go.sum", "node_modules/x/index.js", "vendor/x.go"])
+def test_documents_and_libraries_beside_a_director_are_not_its_code(write_folder, tmp_path, file):
+    functions = {"wave": "def handle(req):\n    return req\n", "director": ""}
+    fields = {"director": {"lang": "golang-http"}}
+    folder = write_folder(tmp_path / "w", {"tasks": {"t": "wave"}}, functions, {}, fields)
+    place = folder.path / "functions" / "director" / file
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("curl http://gateway:8080/function/wave")
+    assert Sources.read(folder, {}).warnings == []
+
+
+def test_a_function_with_a_longer_name_is_another():
+    assert list(calling({"helper": "http://gateway:8080/function/wave-2"}, ["wave"])) == []
+
+
+def test_lines_of_the_log_are_as_all_functions_of_a_wrap_say(write_folder, plan_of, tmp_path):
+    bare, usual = {"environment": {"prefix_logs": "false"}}, {}
+    echo = "def handle(req):\n    return req\n"
+    for name, other, kept in (("agree", bare, "false"), ("differ", usual, None)):
+        folder = write_folder(
+            tmp_path / name,
+            {"tasks": {"a": "one", "b": "two"}},
+            {"one": echo, "two": echo},
+            {},
+            {"one": bare, "two": other},
+        )
+        sources = Sources.read(folder, {})
+        stack = read_stack(generate(plan_of(folder.workflow), sources, tmp_path / f"of-{name}"), {})
+        (wrap,) = stack.functions.values()
+        assert wrap.environment.get("prefix_logs") == kept
+        said = [line for line in sources.warnings if "environment.prefix_logs differs" in line]
+        assert len(said) == (kept is None)

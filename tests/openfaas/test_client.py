@@ -444,6 +444,23 @@ def test_files_of_secrets_are_stored_under_their_names(client, gateway, tmp_path
         store_secrets(client, tmp_path)
 
 
+def test_an_empty_file_is_no_secret(client, gateway, tmp_path):
+    """faas-cli stores no empty secret, and no file whose name begins with a dot."""
+    (tmp_path / ".gitkeep").touch()
+    store_secrets(client, tmp_path)
+    (tmp_path / "key").write_text("\n")
+    with pytest.raises(ChironError, match="key is empty: write its value") as raised:
+        store_secrets(client, tmp_path)
+    assert (raised.value.code, gateway.lines()) == ("bad-secret", [])
+
+
+def test_an_empty_value_is_a_value(client, gateway):
+    gateway.answer("GET /system/secrets", (200, []))
+    gateway.answer("POST /system/secrets", (201, b""))
+    client.ensure_secret("key", value="")
+    assert gateway.calls[-1].json == {"name": "key", "value": ""}
+
+
 def test_a_secret_that_another_deployment_creates_meanwhile_is_there(client, gateway):
     gateway.answer("GET /system/secrets", (200, []), (200, [{"name": "proof"}]))
     gateway.answer("POST /system/secrets", (409, b"secret proof already exists"))

@@ -100,6 +100,16 @@ def test_checking_a_handler_does_not_run_it(write, tmp_path):
     find_handler(stack(), "side", tmp_path)
 
 
+def test_a_package_is_the_handler_before_a_module_of_its_name(write, tmp_path):
+    write("side/handler.py", "")
+    write("side/handler/__init__.py", "from .work import handle")
+    handler = find_handler(stack(), "side", tmp_path)
+    assert handler == Handler("side", tmp_path / "side", "flask")
+    write("side/handler/__init__.py", "x = 1")
+    with pytest.raises(ChironError, match=r"handler/__init__\.py has no handle"):
+        find_handler(stack(), "side", tmp_path)
+
+
 @each_row(("handler", "what"), [("./none", "folder"), ("./empty", "handler.py")])
 def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, handler, what):
     write("empty/requirements.txt", "")

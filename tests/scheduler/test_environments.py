@@ -6,6 +6,7 @@ import pytest
 
 from chiron.generator.settings import wrap_environment
 from chiron.openfaas.sharing import OF_WRAPS
+from chiron.scheduler.conflict_rules import variable_conflicts
 from chiron.scheduler.folder_settings import read_settings
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.errors import ChironError
@@ -26,10 +27,53 @@ def test_inline_variables_and_files_are_read(write_folder, tmp_path):
     assert found["join"] == {"RAW_BODY": "false"}
 
 
-@pytest.mark.parametrize(("lang", "raw"), [("node20", {"RAW_BODY": "false"}), ("node", {})])
-def test_a_node_template_that_reads_raw_body_wants_text(write_folder, tmp_path, lang, raw):
+@pytest.mark.parametrize(
+    ("lang", "read"),
+    [
+        ("node20", {"RAW_BODY": "false", "MAX_JSON_SIZE": "100kb", "MAX_RAW_SIZE": "100kb"}),
+        ("node", {}),
+    ],
+)
+def test_a_node_template_reads_its_variables_or_their_defaults(write_folder, tmp_path, lang, read):
     folder = write_folder(tmp_path / "w", fields={"join": {"lang": lang}})
-    assert read_settings(folder, {}).environments["join"] == raw
+    assert read_settings(folder, {}).environments["join"] == read
+
+
+@pytest.mark.parametrize(
+    ("lang", "value", "read"),
+    [
+        ("python3-flask", "1", "true"),
+        ("python3-flask", "True", "true"),
+        ("node20", "true", "true"),
+        ("node20", "1", "false"),
+    ],
+)
+def test_each_template_reads_raw_body_in_its_own_way(write_folder, tmp_path, lang, value, read):
+    fields = {"join": {"lang": lang, "environment": {"RAW_BODY": value}}}
+    found = read_settings(write_folder(tmp_path / "w", fields=fields), {}).environments
+    assert found["join"]["RAW_BODY"] == read
+
+
+@pytest.mark.parametrize("limit", ["MAX_JSON_SIZE", "MAX_RAW_SIZE"])
+def test_a_limit_of_bodies_is_that_of_its_function(write_folder, tmp_path, limit):
+    node = {"lang": "node20"}
+    fields = {
+        "split": {**node, "environment": {limit: "5mb"}},
+        "join": {**node, "environment": {limit: "100kb"}},  # the default
+        "wave": node,
+    }
+    found = read_settings(write_folder(tmp_path / "w", fields=fields), {}).environments
+    apart = variable_conflicts(found)
+    assert {*apart} == {("join", "split"), ("split", "wave")}
+    assert all(limit in reason for reason in apart.values())
+
+
+@pytest.mark.parametrize(("value", "apart"), [("true", True), ("1", True), ("false", False)])
+def test_a_function_that_needs_a_token_is_apart_from_others(write_folder, tmp_path, value, apart):
+    fields = {"join": {"environment": {"jwt_auth": value}}}
+    found = read_settings(write_folder(tmp_path / "w", fields=fields), {}).environments
+    names = {name for pair in variable_conflicts(found) for name in pair if name != "join"}
+    assert names == ({"mirror", "split", "wave"} if apart else set())
 
 
 def test_a_variable_that_a_function_reads_and_only_another_sets_is_empty_there(

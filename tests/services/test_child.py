@@ -116,9 +116,11 @@ finally:
     assert (tmp_path / "cleaned").exists()
 
 
-def test_what_work_has_started_ends_with_it(daemon, wait_until):
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 9)", "os._exit(3)"])
+def test_what_work_has_started_ends_with_it(daemon, wait_until, end):
     code, started = daemon
-    compute(call(exec, code))
+    with pytest.raises(Failed) if end else contextlib.nullcontext():
+        compute(call(exec, code + end))
 
     with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, or is about to
         process = started()
@@ -204,13 +206,20 @@ def test_faults_that_are_joined_arrive_as_several(failure):
     assert error.message.startswith("2 faults: ")
 
 
-#: Of a process that is forked: what it has loaded; of the fork server: its threads.
+#: Of a process that does work: what it has loaded; of the fork server: its threads.
 STATE = """[
     "networkx" in __import__("sys").modules,
     __import__("chiron.predictor.compiling").predictor.compiling.kernel.cache_info().currsize,
-    __import__("psutil").Process(__import__("os").getppid()).num_threads(),
+    __import__("psutil").Process().parents()[1].num_threads(),
 ]"""
 
 
 def test_what_planning_needs_is_loaded_before_the_fork_which_no_thread_disturbs():
     assert compute(call(eval, STATE)) == [True, 1, 1]
+
+
+def test_no_group_is_killed_whose_number_is_free(failure, monkeypatch):
+    killed = []
+    monkeypatch.setattr(os, "killpg", lambda *told: killed.append(told))
+    assert failure(call(exec, "import os; os.kill(os.getpid(), 9)")).code == "died"
+    assert killed == []

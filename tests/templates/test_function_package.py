@@ -224,3 +224,27 @@ def test_what_forks_of_multiprocessing_spawn_finds_the_function(start, wrap_imag
     image = wrap_image(handlers, entry={"output": [0, 1]})
     folders = [f"{name} {image}/function/functions/{name}/function" for name in handlers]
     assert start(image).request().json == folders
+
+
+_PACKAGE = {
+    "handler/__init__.py": "from function import settings\nfrom .work import handle\n",
+    "handler/work.py": "from . import words\nfrom .. import settings\n"
+    "def handle(req):\n    return f'{words.FIRST} {settings.SECOND} {__name__}'\n",
+    "handler/words.py": "FIRST = 'the'\n",
+    "settings.py": "SECOND = 'package'\n",
+}
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0], [1]]])
+def test_a_package_may_be_the_handler(processes: Any, start: Any, wrap_image: Any) -> None:
+    files = {"one": _PACKAGE, "two": "def handle(req):\n    return 'another'\n"}
+    server = start(wrap_image(files, processes, entry={"output": [0, 1]}))
+    assert server.request().json == ["the package function.handler.work", "another"]
+
+
+def test_a_package_comes_before_a_module_of_its_name(start: Any, plain_image: Any) -> None:
+    image = plain_image("def handle(req):\n    return 'the module'\n")
+    for path, text in _PACKAGE.items():
+        (image / "function" / path).parent.mkdir(exist_ok=True)
+        (image / "function" / path).write_text(text)
+    assert start(image).request().text == "the package function.handler.work"

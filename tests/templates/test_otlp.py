@@ -67,6 +67,19 @@ def test_headers_and_attributes_are_those_that_were_set(start, wrap_image, colle
     assert "as http/json, not as http/protobuf" in server.log.read_text()
 
 
+def test_the_name_of_one_function_renames_no_wrap(start, wrap_image, collector):
+    server = start(
+        wrap_image({"one": ECHO}, entry=ONE),
+        **{ENDPOINT: collector.url},
+        OTEL_RESOURCE_ATTRIBUTES="team=a,service.name=over",
+        OTEL_SERVICE_NAME="shop",
+        WRAP_SERVICE_NAME="",
+    )
+    server.request()
+    request, _ = collector.wait_for()
+    assert (request.resource["service.name"], request.resource["team"]) == ("test-wrap1", "a")
+
+
 def exporter(url: str, **variables: str) -> Any:
     """What exports the executions of a wrap to a URL, with the other variables."""
     wrap = Wrap("test", "w", "pool", {"f": "flask"}, {0: "f"}, [[0]], {}, [], 1.0, instances=1)

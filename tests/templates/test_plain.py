@@ -61,6 +61,18 @@ def test_what_cannot_be_served_is_said_in_one_line(
     assert said in log and len(log.splitlines()) == 1
 
 
+@pytest.mark.parametrize("runner", ["plain", "wrap"])
+def test_there_is_no_application_at_import_as_on_the_template(
+    runner: str, run_to_end: Any, plain_image: Any, wrap_image: Any
+) -> None:
+    handler = "import flask\nNAME = flask.current_app.name\ndef handle(req):\n    return NAME\n"
+    plain = runner == "plain"
+    image = plain_image(handler) if plain else wrap_image({"f": handler}, entry={"output": 0})
+    status, log = run_to_end(image)
+    assert status == 1
+    assert "Working outside of application context" in log
+
+
 def test_sigterm_lets_the_request_in_flight_finish(start, plain_image, eventually, in_background):
     image = plain_image(
         """

@@ -10,6 +10,7 @@ import copy
 import http.client
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,18 @@ def serve(
 @pytest.mark.parametrize("host", ["a..b", "x" * 64])
 def test_a_host_that_is_none_is_refused_as_by_the_template(host: str, serve: Any) -> None:
     assert serve("thread").request(Host=host).status == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "protocol", "status"),
+    [("POST", "websocket", 400), ("GET", "WebSocket", 400), ("PUT", "websocket", 405)],
+)
+def test_a_websocket_is_refused_as_by_the_template(
+    method: str, protocol: str, status: int, serve: Any
+) -> None:
+    ask = partial(serve("thread").request, body="context", Connection="Upgrade")
+    assert ask(method=method, Upgrade=protocol).status == status
+    assert ask(method="POST", Upgrade="h2c").status == 200
 
 
 def test_a_direct_call_has_the_whole_request_and_its_answer(serve: Any) -> None:

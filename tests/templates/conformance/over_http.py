@@ -137,6 +137,8 @@ REQUEST = Family(
             traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ),
         "server": _ask("request.environ['SERVER_SOFTWARE']"),
+        "websocket": _ask("'x'", Connection="Upgrade", Upgrade="websocket"),
+        "other protocol": _ask("'x'", Connection="Upgrade", Upgrade="h2c"),
         "environ": _ask("request.environ['REQUEST_METHOD'] + request.environ['SERVER_PROTOCOL']"),
     },
     settings={"HOSTNAME": "pod-7"},

@@ -282,6 +282,7 @@ PROCESS = Family(
         pooled('forkserver')
         pool_of('fork')
         pool_of('spawn')
+        pool_of('forkserver')
         piped('fork')
         piped('spawn')
         shared()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class PythonHandler(FunctionRunner):
-    """A function with a ``handler.py``.
+    """A function with a ``handler.py``, or a package ``handler``.
 
     Args:
         folder: the parent of its folder ``function``.
@@ -156,7 +156,7 @@ class PythonHandler(FunctionRunner):
 
     def _imported(self) -> ModuleType:
         handler = self._folder / "handler.py"
-        if not handler.is_file():
+        if not (handler.is_file() or (self._folder / "handler" / "__init__.py").is_file()):
             raise ImportError(f"function {self.name}: {handler} is missing")
         before = Path.cwd()
         os.chdir(before if self._stays else self._directory)
@@ -171,7 +171,7 @@ class PythonHandler(FunctionRunner):
             log.end_lines()  # else each forked process inherits an unfinished line
             os.chdir(self._directory if self._apart and not self.unsettled else before)
         if not callable(getattr(module, "handle", None)):
-            raise ImportError(f"function {self.name}: {handler} defines no handle()")
+            raise ImportError(f"function {self.name}: {module.__file__} defines no handle()")
         return module
 
 

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
 
 #: Hosts that Flask does not refuse.
 _HOST = re.compile(r"([\w-]{1,63}(\.[\w-]{1,63})*|\[[\da-f:.]+\])(:\d+)?", re.ASCII).fullmatch
+#: The key of a header by which Flask refuses requests for a websocket.
+_UPGRADE = "HTTP_UPGRADE"
 
 
 def create_app(
@@ -118,10 +120,10 @@ def create_app(
     routed = cache(partial(_by_flask, views, run, methods))
 
     def application(environ: Environ, start_response: Any) -> Iterable[Any]:
-        """Most requests have a path, a method and a host that need no routing by Flask."""
+        """Most requests have a path, method, host and protocol that need no routing by Flask."""
         method = environ["REQUEST_METHOD"]
         view = views.get(("GET" if method == "HEAD" else method, environ["PATH_INFO"]))
-        if view is None or not _HOST(environ.get("HTTP_HOST", "")):
+        if view is None or _UPGRADE in environ or not _HOST(environ.get("HTTP_HOST", "")):
             return routed()(environ, start_response)
         response = view(environ)
         return () if response is None else response(environ, start_response)
@@ -132,20 +134,21 @@ def create_app(
 def _by_flask(
     views: Mapping[tuple[str, str], View], run: View, methods: list[str]
 ) -> Callable[..., Iterable[Any]]:
-    """Return the application for other paths and hosts, which Flask interprets."""
+    """Return the application for other paths, hosts and protocols, which Flask interprets."""
     from flask import Flask, request
 
     app = Flask("wrap")
 
-    def add(path: str, methods: list[str], view: View) -> None:
+    def add(path: str, served: Mapping[str, View]) -> None:
         def answer(**_: str) -> Any:
+            view = served["GET" if request.method == "HEAD" else request.method]
             return view(request.environ) or app.response_class()
 
-        app.add_url_rule(path, f"{methods} {path}", answer, methods=methods)
+        app.add_url_rule(path, path, answer, methods=served)
 
-    for (method, path), view in views.items():
-        add(path, [method], view)
-    add("/<path:path>", methods, run)
+    for path in dict.fromkeys(path for _, path in views):
+        add(path, {method: view for (method, place), view in views.items() if place == path})
+    add("/<path:path>", dict.fromkeys(methods, run))
     return app
 
 

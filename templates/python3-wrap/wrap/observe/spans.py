@@ -56,6 +56,8 @@ _CANCELLED = "cancelled"
 #: The variables of traces alone take precedence over those of all signals.
 _OF_TRACES, _OF_ALL = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
 _SERVICE = "service.name"
+#: The variable that takes precedence over functions' names for the service; empty: wraps' names.
+_OWN_SERVICE = "WRAP_SERVICE_NAME"
 
 
 class Ended(NamedTuple):
@@ -139,8 +141,11 @@ class Exporter:
         self._wrap = wrap
         self._collector = collector
         self._attributes = dict(_pairs(environment.get("OTEL_RESOURCE_ATTRIBUTES", "")))
-        if name := environment.get("OTEL_SERVICE_NAME"):
+        name = environment.get(_OWN_SERVICE, environment.get("OTEL_SERVICE_NAME"))
+        if name:
             self._attributes[_SERVICE] = name
+        elif _OWN_SERVICE in environment:
+            self._attributes.pop(_SERVICE, None)
         self._changed = threading.Condition()
         self._ended = deque[Ended]()
         #: The number of spans in `_ended` and in the batch that is being sent.
