@@ -230,7 +230,7 @@ class Deciding(Placement):
         self._patience = patience = Patience(deadline, world.clock)
         evaluator = world.evaluator(patience.left_s)
         self._machine = Machine(
-            *(entry.machine or {}, context, world.chance, patience.look, evaluator, most_bytes),
+            *(entry.machine or {}, context, world.chance, evaluator, patience.look, most_bytes),
             min(longest, LONGEST),
         )
         self._in_stages = entry.in_stages
