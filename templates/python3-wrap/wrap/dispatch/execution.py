@@ -80,14 +80,14 @@ class Execution:
         client: Client | None = None,
         hand_on: Callable[[], None] | None = None,
     ) -> None:
-        self.runtime = runtime
+        self.runtime: Runtime = runtime
         self.ident = ident
         #: Whether the times of its tasks are traced or exported.
         self.is_told = ident.watch.traced or ident.is_exported
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
-        self.data = Inputs(objects, runtime.budget)
+        self.data: Inputs = Inputs(objects, runtime.budget)
         self._program = program
         self.run = Run(
             program,
@@ -107,8 +107,8 @@ class Execution:
         self._registered_with = runtime.broker if elsewhere or self.part.live else None
         #: Held while an event is handled.
         self.lock = threading.RLock()
-        self.workers = WorkerCalls(self)
-        self.threads = TaskThreads(self)
+        self.workers: WorkerCalls = WorkerCalls(self)
+        self.threads: TaskThreads = TaskThreads(self)
         self.results: list[Result] = []
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
