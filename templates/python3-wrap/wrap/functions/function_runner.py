@@ -136,15 +136,15 @@ class FunctionRunner(ABC):
         """Release its resources: the wrap is ending."""
 
 
-def raised(name: str, said: str, frames: Sequence[str], place: str) -> TaskError:
+def raised(name: str, said: str, frames: Sequence[str]) -> TaskError:
     """Return the task's error for an exception in its function.
 
     Args:
         name, said: the exception's class and message.
-        frames: the frames in the function's own files.
-        place: the last frame, or empty.
+        frames: the frames in the function's own files, ``FILE:LINE in NAME``, the innermost last.
     """
     said = redacted(said)
+    place = frames[-1].rpartition(" in ")[0] if frames else ""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     message = ": ".join(filter(None, (name, first)))[:SHOWN] + (f" ({place})" if place else "")

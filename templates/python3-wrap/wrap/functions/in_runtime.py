@@ -177,6 +177,4 @@ class InRuntime(FunctionRunner):
         if "error" not in answer:
             return None
         log.tell(self.name, answer["stack"] or f"{answer['error']}: {answer['message']}")
-        frames = self.frames(answer)
-        place = frames[-1].partition(" in ")[0] if frames else ""
-        return raised(answer["error"], answer["message"], frames, place)
+        return raised(answer["error"], answer["message"], self.frames(answer))
