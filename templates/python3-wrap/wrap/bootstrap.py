@@ -70,7 +70,7 @@ from wrap.workers.fork_client import ForkClient
 from wrap.workers.fork_server import ForkServer
 from wrap.workers.forked import WorkerProgram
 from wrap.workers.interpreters import InterpreterStarter
-from wrap.workers.mechanisms import kind_of, mechanism_of
+from wrap.workers.mechanisms import kind_of
 from wrap.workers.mechanisms.mechanism import Mechanism
 from wrap.workers.pulse import Pulse
 
@@ -119,7 +119,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         with OneProcess():
             wrap, functions = _load_shared(image, options, sockets, settings)
         unforked = _unforked(wrap, functions)
-        mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ, unforked)
+        mechanism = kind_of(wrap.mechanism)(wrap.slots, os.environ, unforked)
         gc.collect()
         kept = _keep(settings.memory_bytes, 1 + mechanism.lasting, max(map(len, wrap.processes)))
         program = WorkerProgram(wrap, functions)

@@ -87,7 +87,7 @@ def _record_failure(execution: Execution, command: do.RecordFailure) -> None:
 def _count_failures(execution: Execution, command: do.CountFailures) -> None:
     for number in command.tasks:
         function = execution.runtime.wrap.function_of(number)
-        execution.runtime.metrics.run_failed(function, command.code)
+        execution.runtime.metrics.failed_runs.add(function, command.code)
 
 
 def _lose_worker(execution: Execution, command: do.LoseWorker) -> None:

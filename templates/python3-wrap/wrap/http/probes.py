@@ -48,8 +48,9 @@ def probes(
     def metrics(environ: Environ) -> Response:
         taken, queued = environ[LOAD]()
         taken += participant.in_hand if participant is not None else 0
-        held = events.size if events is not None else runtime.budget.held if runtime.budget else 0
-        firings = events.load if events is not None else None
+        buckets = None if events is None else events.buckets
+        held = buckets.size if buckets else runtime.budget.held if runtime.budget else 0
+        firings = buckets.load if buckets else None
         lines = replica_metrics(runtime, replica, taken, queued, held, firings)
         lines += runtime.metrics.lines() + process_metrics()
         lines += listener.refusals.count.lines() if listener is not None else []

@@ -43,7 +43,11 @@ class Mechanism(ABC):
     def __init__(
         self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
     ) -> None:
-        """Get no worker yet. Raises ValueError if a setting in `environment` is invalid."""
+        """Get no worker yet. Raises ValueError if a setting in `environment` is invalid.
+
+        The `slots` are the worker processes of the plan. Workers of the slots `unforked` cannot be
+        forked with their functions.
+        """
 
     @property
     @abstractmethod
