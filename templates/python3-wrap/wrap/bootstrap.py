@@ -50,6 +50,7 @@ from wrap.functions.loader import LIBRARIES, load_shared
 from wrap.http.app import create_app
 from wrap.http.probes import PROBES
 from wrap.http.server import serving
+from wrap.http.server.accepting import Hooks
 from wrap.http.server.program import OneProcess, begin_anew
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
@@ -207,7 +208,7 @@ def _serve(
         return _woken() if holds and settings.linger_s else 0
 
     build = build_of(settings.trace_key)
-    hooks = serving.Hooks(
+    hooks = Hooks(
         probes=PROBES,
         unqueued=lambda headers: is_handed_back(build, headers.get(_HANDED, "")),
         drain_s=drain_s,
