@@ -218,10 +218,6 @@ class Engine(Program):
     def is_complete(self) -> bool:
         return not self._left
 
-    @property
-    def left(self) -> Set[int]:
-        return self._left
-
     def unanswered(self, begun: Set[int]) -> Set[int]:
         """Return the tasks that have not ended, whether they have begun or not."""
         return self._left
