@@ -129,7 +129,7 @@ class PeerProtocol:
     def remove(self, execution: Execution) -> None:
         number = execution.ident.number
         with self._lock:
-            self._executions.end(number, execution, execution.complete)
+            self._executions.end(number, execution, execution.run.program.is_complete)
 
     def begin_again(self, number: int) -> Execution | None:
         """Unregister an execution that will begin again, and return it; later messages are kept."""
@@ -184,7 +184,7 @@ class Peers:
         own, takers = protocol.wrap.name, protocol.wrap.takers
         #: Whether the object of another wrap's task is needed here, or only its end.
         self.needs = partial(is_needed, takers, own, frozenset())
-        self._sharing = Sharing(takers, own, coordinator, wanted)
+        self.sharing = Sharing(takers, own, coordinator, wanted)
         #: The number of writes to the store whose objects are sent afterwards.
         self._storing = 0
         #: A key for each message with objects on their way -> the receiving wrap.
@@ -196,9 +196,6 @@ class Peers:
         They would be lost with this wrap, and the coordinator does not recover ended wraps.
         """
         return self._storing > 0 or bool(self._sending)
-
-    def sends(self, task: int) -> bool:
-        return self._sharing.sends(task)
 
     def timeout_error(self) -> TaskError | None:
         """Return the error about overdue tasks in other wraps, if known."""
@@ -235,7 +232,7 @@ class Peers:
         """
         results = list(results)
         outputs = {each.task: each.output for each in results}
-        shares = self._sharing.of(outputs, last)
+        shares = self.sharing.of(outputs, last)
         for each in results:
             if each.task not in shares.in_answer:
                 each.output = None

@@ -43,8 +43,8 @@ def _begin_if_let(execution: Execution, command: do.Begin) -> list[int]:
         ready = on.Ready(time.monotonic(), step, renewed=True)
         execution.threads.start(execution.tell(ready))
 
-    if peers is not None and peers.protocol.pressure.matters:
-        senders = sum(map(peers.sends, step.begins))
+    if peers is not None and peers.protocol.pressure.rules.matters:
+        senders = sum(map(peers.sharing.sends, step.begins))
         begin = partial(execution.event, let_go)
         if senders and not peers.protocol.pressure.may_begin(
             senders, begin, lambda: execution.over

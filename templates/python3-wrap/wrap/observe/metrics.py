@@ -227,7 +227,7 @@ def replica_metrics(
     waiting = mechanism.waiting
     leaving, held, held_s = 0, 0, 0.0
     if pressure:
-        leaving, held, held_s = pressure.leaving, pressure.held, pressure.held_s
+        leaving, held, held_s = pressure.rules.leaving, pressure.rules.held, pressure.held_s
     which = _label(
         ("workflow", wrap.workflow),
         ("wrap", wrap.name),
