@@ -127,7 +127,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         gc.freeze()  # a collection would write to every object, and unshare its memory
         contained = mechanism.lasting == 0
         programs = any(each.starts_programs for each in functions.values())
-        be_fork_server = partial(_be_fork_server, program, contained, programs)
+        be_fork_server = partial(_be_fork_server, program, contained, programs, sockets)
         if control is not None:
             be_fork_server(control)
             sys.exit(0)
@@ -141,7 +141,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     found = [word for option in options.items() for word in option]
     command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _FORK_SERVER]
     longest = memory_shares.of_output(settings.memory_bytes)
-    start = partial(_fork_client, be_fork_server, sockets, command, longest)
+    start = partial(ForkClient, be_fork_server, command, longest)
     lost_threads = LostThreads(len(wrap.processes[MAIN]))
     interpreters = None
     if mechanism.in_server:
@@ -336,20 +336,6 @@ def _events(
         sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")
 
 
-def _fork_client(
-    be_fork_server: Callable[[socket.socket], None],
-    sockets: Sequence[socket.socket],
-    command: Sequence[str],
-    longest: int,
-) -> ForkClient:
-    def be_first_fork_server(control: socket.socket) -> None:
-        for each in sockets:
-            each.close()
-        be_fork_server(control)
-
-    return ForkClient(be_first_fork_server, command, longest)
-
-
 def _listener(
     settings: Settings, wrap: Wrap, longest: int, loop: Loop, budget: MemoryBudget
 ) -> PeerServer | None:
@@ -483,6 +469,12 @@ def _is_durable(wrap: Wrap) -> bool:
 
 
 def _be_fork_server(
-    program: WorkerProgram, contained: bool, programs: bool, control: socket.socket
+    program: WorkerProgram,
+    contained: bool,
+    programs: bool,
+    sockets: Sequence[socket.socket],
+    control: socket.socket,
 ) -> None:
+    for each in sockets:  # the server takes the requests
+        each.close()
     ForkServer(control, program.serve, program.renew, contained=contained, commands=programs).run()
