@@ -17,8 +17,8 @@ from wrap.core.errors import TaskError, too_late
 from wrap.core.limits import left_s
 from wrap.core.retry import REPLACEMENT, has_broken, is_called_again
 from wrap.net import framing
-from wrap.net.messages import Ident, Request, Result
-from wrap.net.transport import GRACE_S, Answered, Forwarded
+from wrap.net.messages import Request, Result
+from wrap.net.transport import GRACE_S, Answered, Forwarded, Transport
 from wrap.values.shared_memory import Shared
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def retries() -> Retry:
     return Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
 
 
-class Gateway:
+class Gateway(Transport):
     """Calls wraps as OpenFaaS functions, over connections that are kept.
 
     Args:
@@ -175,9 +175,6 @@ class Gateway:
         if answer.status != OK and not is_its_own and _told(answer.body) is None:
             raise failure(wrap, answer.status, answer.body)
         return answer
-
-    def release(self, execution: Ident) -> None:
-        """Do nothing: nothing is kept of an execution."""
 
     def _request(
         self,
