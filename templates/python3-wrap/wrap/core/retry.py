@@ -58,21 +58,6 @@ def tries_after_refusal(coordinator: str, own: str) -> int:
     return 0 if coordinator == own else _STRAIGHT
 
 
-#: The statuses of the gateway's own answer if the wrap has ended or has no replica now.
-_BROKEN = frozenset((500, 502, 503))
-
-
-def has_broken(status: int, is_of_wrap: bool) -> bool:
-    """Return whether a call through the gateway broke: an error that is not the wrap's own.
-
-    >>> has_broken(502, is_of_wrap=False), has_broken(500, is_of_wrap=True)
-    (True, False)
-    >>> has_broken(404, is_of_wrap=False)
-    False
-    """
-    return status in _BROKEN and not is_of_wrap
-
-
 def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> bool:
     """Return whether to call a wrap again after `losses` broken calls that may have begun tasks.
 
