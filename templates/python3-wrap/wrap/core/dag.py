@@ -150,9 +150,6 @@ class Part:
     def tasks_at(self, place: Place) -> list[int]:
         return [task for task, where in self.place_of.items() if where == place]
 
-    def tasks_to_come(self, process: int) -> int:
-        return len(self.tasks_at(process))
-
     @cached_property
     def processes(self) -> frozenset[int]:
         places = self.place_of.values()

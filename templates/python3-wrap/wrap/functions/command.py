@@ -114,7 +114,7 @@ class Command(FunctionRunner):
                     )
                 files.flow(program.kill)
                 try:
-                    said.follow(ours, program, partial(files.has_answered, task_io))
+                    said.follow(ours, program, files.has_answered)
                 finally:
                     program.kill()
                     status = program.wait()
@@ -262,13 +262,13 @@ class _Files:
             raise TaskError("no-stream", what)
         return _path(self.source(self._io.given(name)))
 
-    def has_answered(self, task_io: TaskIO | None) -> bool:
+    def has_answered(self) -> bool:
         """Whether its answer has begun, or the task is not watched."""
         answer = self._outputs.get(OUTPUT)
-        if answer is None or task_io is None or not task_io.watched:
+        if answer is None or self._io is None or not self._io.watched:
             return True
         if os.fstat(answer).st_size:
-            task_io.wrote()
+            self._io.wrote()
             return True
         return False
 
