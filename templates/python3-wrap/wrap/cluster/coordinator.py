@@ -93,10 +93,6 @@ class Coordinator(Peers):
         elif again:
             self._recover(partial(self._repeat, component))
 
-    def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
-        """Send on the objects that another wrap could not send directly."""
-        self.send(self._execution, to, given)
-
     def _ask(
         self, name: str, tasks: Iterable[int], renewed: bool = False, urged: bool = False
     ) -> None:

@@ -235,8 +235,9 @@ class Participant:
         else:
             execution = protocol.get(int(number))
             peers = execution and execution.peers
+            # Only a coordinator sends on what another wrap could not send directly.
             if execution is not None and isinstance(peers, Coordinator):
-                execution.event(peers.relay, str(to), given)
+                execution.event(peers.send, execution, str(to), given)
         connection.send(Message(ANSWER, [OK]))
 
     def _moved(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:

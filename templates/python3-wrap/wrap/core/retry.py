@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wrap.core.wrap_spec import Wrap
 
 #: How often a wrap sends objects directly to their consumer, before it asks the coordinator.
-_STRAIGHT = 2
+STRAIGHT = 2
 #: How often a wrap reports broken streams to the coordinator if the connection breaks.
 REPORTS = 3
 
@@ -41,21 +41,9 @@ def sends_to(tries: int, consumer: str, coordinator: str, own: str) -> str | Non
     >>> [sends_to(tries, "b", "home", "home") for tries in range(3)]
     ['b', 'b', None]
     """
-    if tries < _STRAIGHT:
+    if tries < STRAIGHT:
         return consumer
-    return coordinator if tries == _STRAIGHT and coordinator != own else None
-
-
-def tries_after_refusal(coordinator: str, own: str) -> int:
-    """Return the number of tries after a consumer refused objects because it is shutting down.
-
-    The coordinator starts from 0: it knows the consumer's replacement, or will soon. Other wraps
-    send their objects through the coordinator.
-
-    >>> tries_after_refusal("home", "home"), tries_after_refusal("home", "a")
-    (0, 2)
-    """
-    return 0 if coordinator == own else _STRAIGHT
+    return coordinator if tries == STRAIGHT and coordinator != own else None
 
 
 def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> bool:

@@ -13,7 +13,7 @@ from wrap.http.response import Response
 from wrap.http.server.connection import LOAD
 from wrap.net.gateway_client import ADDRESS
 from wrap.net.peer_server import PeerServer
-from wrap.observe.metrics import PROMETHEUS, page, process_metrics, replica_metrics
+from wrap.observe.metrics import PROMETHEUS, process_metrics, replica_metrics
 from wrap.workers.pulse import Pulse
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def probes(
         lines += listener.refusals.count.lines() if listener is not None else []
         lines += events.metrics() if events is not None else []
         lines += runtime.spans.dropped.lines() if runtime.spans is not None else []
-        return Response(page(lines), content_type=PROMETHEUS)
+        return Response("\n".join((*lines, "")), content_type=PROMETHEUS)
 
     views = dict(zip(PROBES, (health, name, direct, metrics), strict=True))
     return {("GET", path): view for path, view in views.items()}

@@ -301,10 +301,6 @@ def _started_s() -> float:
 _STARTED_S = _started_s()
 
 
-def page(lines: Iterable[str]) -> str:
-    return "\n".join(lines) + "\n"
-
-
 def _counted(
     name: str, about: str, labels: Sequence[str], values: Mapping[tuple[str, ...], int]
 ) -> list[str]:
