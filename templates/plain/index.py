@@ -9,6 +9,7 @@ from wrap.config import sandbox
 from wrap.core import memory_shares
 from wrap.event_loop.threads import ThreadPool
 from wrap.http.server import serving
+from wrap.http.server.accepting import Hooks
 from wrap.http.server.program import OneProcess, end, listen
 from wrap.values import malloc
 
@@ -35,7 +36,7 @@ def _serve() -> None:
         sys.exit(f"{type(error).__name__}: {error}")
     malloc.keep_freed(memory_shares.freed(limit, processes=1))
     threads = int(os.environ.get("WAITRESS_THREADS", "4"))
-    serving.serve(app, sockets, lambda: threads, limit, ThreadPool().start)
+    serving.serve(app, sockets, lambda: threads, limit, ThreadPool().start, Hooks())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ RUNS = """
     import gc, json, os, sys, traceback
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
+    from types import SimpleNamespace
     import asyncio, csv, decimal, numpy, urllib.request, xml.etree.ElementTree
+    from wrap.functions.function_runner import Place
     from wrap.functions.python import PythonHandler
     from wrap.observe import log
     log.install()
@@ -28,8 +30,10 @@ RUNS = """
             os.close(read)
             told = None
             try:
-                own = {"alone": True, "apart": True, "forked": False}
-                function = PythonHandler(folder.name, "flask", folder, **own)
+                name = folder.name
+                alone = {"functions": {name: "flask"}, "tasks": {0: name}, "processes": [[0]]}
+                wrap = SimpleNamespace(**alone, forked=[])
+                function = PythonHandler(name, "flask", Place(wrap, folder.parent, "", 0))
                 function.prepare()
                 def run():
                     with function.observed():

@@ -1,13 +1,17 @@
-"""What is let in, and where an execution begins that needs workers; no clock and no thread."""
+"""What is let in, and where an execution begins that needs workers; no thread."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from threading import RLock
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wrap.core.admission import (
-    Admission,
     Limiter,
     check_memory,
     check_size,
@@ -16,6 +20,7 @@ from wrap.core.admission import (
     freest,
 )
 from wrap.core.errors import TaskError
+from wrap.dispatch.admission import Admission
 
 from tests.rows import each_row
 
@@ -104,27 +109,63 @@ def test_an_execution_that_comes_back_waits_once_and_takes_no_other_ones_workers
     assert limiter.free == 2
 
 
-@given(st.lists(st.sampled_from(["admit", "offload", "return_here"])))
+class Waiting:
+    """An execution that waits, in a replica whose loop and mechanism do nothing by themselves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left: list[Admission] = []
+        self.asked: list[Any] = []
+        #: When the loop is to look whether all wait, and what it calls then.
+        self.looks: list[tuple[float, Callable[[], None]]] = []
+        mechanism = SimpleNamespace(
+            admit=lambda _: None, admit_more=lambda: None, leave=self.left.append
+        )
+        offload = SimpleNamespace(after_s=1.0, send=lambda *of: self.asked.append(of))
+        loop = SimpleNamespace(is_here=False, call_at=self._call_at)
+        execution: Any = SimpleNamespace(
+            runtime=SimpleNamespace(mechanism=mechanism, offload=offload, loop=loop),
+            **{"lock": RLock(), "over": False, "live": False, "into_buckets": None, "data": {}},
+            **{"ident": None, "deadline": 9.0, "begin": None, "event": lambda send: send()},
+            part=SimpleNamespace(is_whole=True, place_of={}, gives=()),
+            event_of=lambda *_: None,
+        )
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+        self.admission = Admission(execution)
+        self.admission.wait()
+        ((_, _, self.wanted, self.returned),) = self.asked
+
+    def _call_at(self, when: float, action: Callable[[], None]) -> None:
+        if when == 1.0:  # it has waited long enough for other replicas to be asked
+            action()
+        else:
+            self.looks.append((when, action))
+
+
+@given(st.lists(st.sampled_from(["admit", "offload", "return"])))
 def test_an_execution_begins_in_one_place_at_a_time(steps: list[str]) -> None:
-    admission, place = Admission(), ""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        waiting, place = Waiting(monkeypatch), ""
     for step in steps:
-        if step == "return_here":
+        if step == "return":
             if place == "offload":  # nobody else returns it
-                admission.return_here()
+                waiting.returned(None)
                 place = ""
             continue
-        assert getattr(admission, step)() == (place == "")
+        begin = waiting.admission.admit if step == "admit" else waiting.wanted
+        assert begin() == (place == "")
         place = place or step
-        assert admission.is_waiting == (place == "")
-        assert admission.has_workers == (place == "admit")
+    waiting.admission.leave()
+    assert bool(waiting.left) == (place == "admit")
 
 
-def test_it_is_looked_less_and_less_often_whether_all_wait() -> None:
-    admission = Admission()
-    assert [admission.next_look_s() for _ in range(4)] == [0.02, 0.04, 0.08, 0.16]
-    assert admission.offload()
-    admission.return_here()
-    assert admission.next_look_s() == 0.02
+def test_it_is_looked_less_and_less_often_whether_all_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = Waiting(monkeypatch)
+    for _ in range(3):
+        waiting.looks[-1][1]()
+    assert [when for when, _ in waiting.looks] == [0.02, 0.04, 0.08, 0.16]
+    assert waiting.wanted()
+    waiting.returned(None)
+    assert waiting.looks[-1][0] == 0.02
 
 
 @each_row(

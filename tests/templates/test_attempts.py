@@ -102,7 +102,7 @@ class Part:
         attempt = self.running.pop(task)
         self.attempts.ended(task)
         self.cluster.gave.add((task, attempt))
-        if task in self.engine.left:
+        if task in self.engine.unanswered(set()):
             self.here.add(task)
             step = self.engine.ended(task)
             self.cluster.send(self.wrap.name, [task])
@@ -148,7 +148,7 @@ class Cluster:
     @property
     def over(self) -> bool:
         parts = self.parts.values()
-        ended = not any(part.engine.left or part.attempts.pending for part in parts)
+        ended = all(part.engine.is_complete and not part.attempts.pending for part in parts)
         return ended and self.wanted <= self.parts["home"].here
 
     def send(self, name: str, tasks: list[int], only_to: str = "") -> None:
@@ -214,7 +214,8 @@ class Cluster:
         here = {
             name: part
             for name, part in self.parts.items()
-            if name != lost and (part.engine.left or part.attempts.pending or name == "home")
+            if name != lost
+            and (name == "home" or part.attempts.pending or not part.engine.is_complete)
         }
         wrap = self.home
         found = tasks_to_rerun(

@@ -144,14 +144,14 @@ def test_every_task_begins_once_and_when_all_that_it_awaits_has_ended(case, orde
     execution, ended = simulated(case), set[int]()
     running = list(execution.start())
     while running:
-        assert set(execution.engine.left) == case.place_of.keys() - ended
+        assert set(execution.engine.unanswered(set())) == case.place_of.keys() - ended
         task = running.pop(order.randrange(len(running)))
         ended.add(task)
         running += execution.end(task)
         for each, awaited in case.awaited.items():
             assert (each in execution.begun) == ended.issuperset(awaited)
     assert sorted(execution.begun) == sorted(case.place_of)
-    assert not execution.engine.left
+    assert execution.engine.is_complete
     assert execution.here.issuperset(case.gives)
     for call, place in execution.called.values():
         assert place is None or place.here.issuperset(call.gives)

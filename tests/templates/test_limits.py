@@ -85,7 +85,7 @@ def test_calls_of_a_lost_worker_wait():
 
 def scope(live: bool = False, in_order: frozenset[int] = frozenset()) -> Any:
     """Process 1 is called for three tasks."""
-    return SimpleNamespace(live=live, in_order=in_order, tasks_to_come=lambda process: 3)
+    return SimpleNamespace(live=live, in_order=in_order, tasks_at=lambda process: [0, 1, 2])
 
 
 def test_a_worker_gets_what_it_has_not_got() -> None:

@@ -12,6 +12,7 @@ import pytest
 from wrap.core.statemachine.errors import StatesError
 from wrap.core.statemachine.machine import Machine
 from wrap.event_loop.loop import CPU, WAIT, Loop
+from wrap.values.jsonata import Jsonata
 
 from tests.rows import each_row
 
@@ -76,7 +77,7 @@ def test_an_event_that_holds_up_all_others_is_counted_by_its_cause(action, cause
 def test_a_backoff_that_is_no_number_any_more_is_the_longest_delay() -> None:
     retry = {"ErrorEquals": ["States.ALL"], "BackoffRate": 1e300, "MaxAttempts": 4}
     task = {"Type": "Task", "Resource": "f", "End": True, "Retry": [retry | {"MaxDelaySeconds": 2}]}
-    machine = Machine({"StartAt": "f", "States": {"f": task}}, lambda *_: {}, Random(1))
+    machine = Machine({"StartAt": "f", "States": {"f": task}}, lambda *_: {}, Random(1), Jsonata())
     step, delays = machine.start("{}", 0.0), list[float]()
     for _ in range(4):
         waits = machine.failed(step.begins[0].number, StatesError("E", ""), 0.0)

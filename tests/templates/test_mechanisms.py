@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from wrap.workers.idle_workers import IdleWorkers
-from wrap.workers.mechanisms import mechanism_of
+from wrap.workers.mechanisms import kind_of
 from wrap.workers.mechanisms.mechanism import Mechanism
 
 from chiron.predictor.mechanisms import MECHANISMS
@@ -51,7 +51,7 @@ class ForkClient:
 
 def started(name: str, slots: int, unforked: tuple[int, ...] = (), **environment: str) -> Any:
     client: Any = ForkClient()
-    mechanism = mechanism_of(name, slots, environment, unforked)
+    mechanism = kind_of(name)(slots, environment, unforked)
     mechanism.start(client)
     return mechanism, client
 
@@ -83,7 +83,7 @@ def test_the_runtime_has_the_mechanisms_that_plans_have(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "version_info", MECHANISMS[name].python)
-    mechanism = mechanism_of(name, 0, {})
+    mechanism = kind_of(name)(0, {}, ())
     assert isinstance(mechanism, Mechanism)
     assert mechanism.name == name
 
@@ -92,14 +92,14 @@ def test_an_older_python_than_a_mechanism_needs_is_named(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "version_info", (3, 12, 1))
     needs = "^mechanism interpreters needs Python 3.13 or later, and this is 3.12$"
     with pytest.raises(ValueError, match=needs):
-        mechanism_of("interpreters", 0, {})
+        kind_of("interpreters")(0, {}, ())
 
 
 def test_an_unknown_mechanism_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValueError, match="'magic' is none of fork, pool"):
-        mechanism_of("magic", 0, {})
+        kind_of("magic")
     with pytest.raises(ValueError, match="pool_requests is 'many'"):
-        mechanism_of("pool", 0, {"pool_requests": "many"})
+        kind_of("pool")(0, {"pool_requests": "many"}, ())
 
 
 def test_fork_keeps_only_processes_that_cannot_be_forked() -> None:

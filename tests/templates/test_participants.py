@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wrap.core.errors import TaskError
-from wrap.core.participants import NoticeRounds, Participants, Remedy, Reply, RunState
+from wrap.core.participants import NoticeRounds, Participants, Reply
 from wrap.core.wrap_spec import Entry
 
 from tests.rows import each_row
@@ -33,19 +35,10 @@ def participants(attempts: int = 2) -> Participants:
     return made
 
 
-@each_row(
-    ("reply", "remedy", "gone"),
-    [
-        (Reply.RESULTS, Remedy.TAKE, False),
-        (Reply.FAILURE, Remedy.TAKE, False),
-        (Reply.BROKEN, Remedy.RECONNECT, True),
-        (Reply.UNKNOWN, Remedy.REPEAT, True),
-        (Reply.REFUSED, Remedy.USE_ANOTHER_REPLICA, True),
-    ],
-)
-def test_each_reply_has_a_remedy(reply: Reply, remedy: Remedy, gone: bool) -> None:
-    made = participants()
-    assert made.replied("far", made.asked["far"].number, reply) is remedy
+@each_row("reply", Reply)
+def test_a_wrap_is_lost_unless_it_answers(reply: Reply) -> None:
+    made, gone = participants(), reply not in (Reply.RESULTS, Reply.FAILURE)
+    assert made.replied("far", made.asked["far"].number, reply)
     assert ("far" in made.asked) != gone
     assert made.is_waiting({3})
     error = made.loss_error()
@@ -58,8 +51,7 @@ def test_of_a_question_that_was_asked_again_results_alone_count(reply: Reply) ->
     made = participants()
     former = made.asked["far"].number
     now = made.ask("far", [1])
-    remedy = made.replied("far", former, reply)
-    assert remedy is (Remedy.TAKE if reply is Reply.RESULTS else Remedy.IGNORE)
+    assert made.replied("far", former, reply) == (reply is Reply.RESULTS)
     made.ended("far", former)
     assert made.asked["far"] == now
 
@@ -76,7 +68,7 @@ def test_it_is_over_when_all_have_replied_and_what_is_wanted_is_here() -> None:
 
 
 def broken(made: Participants, name: str) -> None:
-    assert made.replied(name, made.asked[name].number, Reply.BROKEN) is Remedy.RECONNECT
+    assert made.replied(name, made.asked[name].number, Reply.BROKEN)
 
 
 def test_a_connection_is_made_anew_five_times_in_an_execution() -> None:
@@ -94,7 +86,7 @@ def test_a_connection_is_made_anew_five_times_in_an_execution() -> None:
 def test_a_replica_that_has_to_begin_though_it_is_ending_gets_the_same_tasks() -> None:
     made = participants()
     question = made.asked["near"]
-    assert made.replied("near", question.number, Reply.REFUSED) is Remedy.USE_ANOTHER_REPLICA
+    assert made.replied("near", question.number, Reply.REFUSED)
     again = made.ask("near", made.tasks_to_force("near"))
     assert (again.tasks, again.number > question.number) == (question.tasks, True)
     assert made.loss_error() is None
@@ -154,21 +146,19 @@ def test_at_the_deadline_it_is_said_who_is_missing(change: str, what: str) -> No
     assert (error.code, error.wrap) == ("timeout", "far")
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(RunState)), max_size=5))
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from([(1,), None])), max_size=5))
 def test_all_are_told_until_they_have_heard_and_no_more_than_three_times(rounds):
-    notices, heard = NoticeRounds(NAMES), dict[str, RunState]()
+    notices, heard = NoticeRounds(NAMES), dict[str, Any]()
     for count, standings in enumerate(rounds):
         assert notices.is_over == (count >= 3 or heard.keys() == set(NAMES))
         if notices.is_over:
             break
         asked = {name: each for name, each in standings.items() if name in notices.unconfirmed}
-        notices.record_answers({name: (each, [1]) for name, each in asked.items()})
-        heard |= {name: each for name, each in asked.items() if each is not RunState.UNKNOWN}
+        notices.record_answers(asked)
+        heard |= asked
     assert notices.unconfirmed == set(NAMES) - heard.keys()
-    assert notices.running == {name for name, each in heard.items() if each is RunState.RUNS}
+    assert notices.running == {name for name, here in heard.items() if here is not None}
     for name in NAMES:
         # Who does not say what it has may have nothing yet; who has ended has kept nothing.
-        expected = {RunState.RUNS: {1}, RunState.ENDED: None}
-        assert notices.objects_at.get(name) == expected.get(
-            heard.get(name, RunState.UNKNOWN), set()
-        )
+        here = heard.get(name, ())
+        assert notices.objects_at.get(name) == (None if here is None else set(here))

@@ -106,13 +106,13 @@ def test_no_more_is_made_than_leaves_and_nothing_is_lost(slow: Replica) -> None:
     assert slow.begun[5:] == list(range(50))
     assert slow.sent == 55
     assert slow.most_unsent <= 2
-    assert slow.pressure.leaving == slow.pressure.held == 0
+    assert slow.pressure.rules.leaving == slow.pressure.rules.held == 0
 
 
 def test_the_seconds_in_which_tasks_wait_are_counted(slow: Replica) -> None:
     for number in range(11):
         slow.ask(number)
-    assert slow.pressure.held > 0
+    assert slow.pressure.rules.held > 0
     slow.times.run(100.0)
     # The last but one begins when there is something to send for no longer than it runs.
     assert slow.pressure.held_s == pytest.approx(11 * 0.1, abs=0.25)

@@ -312,8 +312,8 @@ def outcome_of(document: dict[str, Any], request: str, answers: list[Any]) -> An
         workflow.machine or {},
         partial(execution_context, "demo", "1"),
         Random(1),
-        check,
         Jsonata(lambda: LEFT_S),
+        check,
         longest=10_000,
     )
     step = machine.start(request, now)

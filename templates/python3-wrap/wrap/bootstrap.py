@@ -50,6 +50,7 @@ from wrap.functions.loader import LIBRARIES, load_shared
 from wrap.http.app import create_app
 from wrap.http.probes import PROBES
 from wrap.http.server import serving
+from wrap.http.server.accepting import Hooks
 from wrap.http.server.program import OneProcess, begin_anew
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
@@ -70,7 +71,7 @@ from wrap.workers.fork_client import ForkClient
 from wrap.workers.fork_server import ForkServer
 from wrap.workers.forked import WorkerProgram
 from wrap.workers.interpreters import InterpreterStarter
-from wrap.workers.mechanisms import kind_of, mechanism_of
+from wrap.workers.mechanisms import kind_of
 from wrap.workers.mechanisms.mechanism import Mechanism
 from wrap.workers.pulse import Pulse
 
@@ -119,14 +120,14 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         with OneProcess():
             wrap, functions = _load_shared(image, options, sockets, settings)
         unforked = _unforked(wrap, functions)
-        mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ, unforked)
+        mechanism = kind_of(wrap.mechanism)(wrap.slots, os.environ, unforked)
         gc.collect()
         kept = _keep(settings.memory_bytes, 1 + mechanism.lasting, max(map(len, wrap.processes)))
         program = WorkerProgram(wrap, functions)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         contained = mechanism.lasting == 0
         programs = any(each.starts_programs for each in functions.values())
-        be_fork_server = partial(_be_fork_server, program, contained, programs)
+        be_fork_server = partial(_be_fork_server, program, contained, programs, sockets)
         if control is not None:
             be_fork_server(control)
             sys.exit(0)
@@ -140,7 +141,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     found = [word for option in options.items() for word in option]
     command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _FORK_SERVER]
     longest = memory_shares.of_output(settings.memory_bytes)
-    start = partial(_fork_client, be_fork_server, sockets, command, longest)
+    start = partial(ForkClient, be_fork_server, command, longest)
     lost_threads = LostThreads(len(wrap.processes[MAIN]))
     interpreters = None
     if mechanism.in_server:
@@ -207,7 +208,7 @@ def _serve(
         return _woken() if holds and settings.linger_s else 0
 
     build = build_of(settings.trace_key)
-    hooks = serving.Hooks(
+    hooks = Hooks(
         probes=PROBES,
         unqueued=lambda headers: is_handed_back(build, headers.get(_HANDED, "")),
         drain_s=drain_s,
@@ -333,20 +334,6 @@ def _events(
         return Events(runtime, buckets, entry.states, settings.budget_bytes, durable)
     except (TaskError, TriggerError) as error:
         sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")
-
-
-def _fork_client(
-    be_fork_server: Callable[[socket.socket], None],
-    sockets: Sequence[socket.socket],
-    command: Sequence[str],
-    longest: int,
-) -> ForkClient:
-    def be_first_fork_server(control: socket.socket) -> None:
-        for each in sockets:
-            each.close()
-        be_fork_server(control)
-
-    return ForkClient(be_first_fork_server, command, longest)
 
 
 def _listener(
@@ -482,6 +469,12 @@ def _is_durable(wrap: Wrap) -> bool:
 
 
 def _be_fork_server(
-    program: WorkerProgram, contained: bool, programs: bool, control: socket.socket
+    program: WorkerProgram,
+    contained: bool,
+    programs: bool,
+    sockets: Sequence[socket.socket],
+    control: socket.socket,
 ) -> None:
+    for each in sockets:  # the server takes the requests
+        each.close()
     ForkServer(control, program.serve, program.renew, contained=contained, commands=programs).run()

@@ -19,6 +19,7 @@ from chiron.wrap.core.statemachine.context import execution_context
 from chiron.wrap.core.statemachine.errors import LONGEST, StatesError, cause_of, failure_of
 from chiron.wrap.core.statemachine.machine import Machine
 from chiron.wrap.core.statemachine.values import dump
+from chiron.wrap.values.jsonata import Jsonata
 from tests.rows import each_row
 
 #: A machine has a Task: this one precedes the states of a case and changes nothing.
@@ -51,6 +52,7 @@ def run(states: dict[str, Any], request: Any, answers: tuple[str | StatesError, 
         parse_states(document, "demo").machine or {},
         partial(execution_context, "demo", "1"),
         Random(1),
+        Jsonata(),
     )
     now, left, given, waits = 0.0, ["null", *answers], [], []
     waiting: list[Any] = []
@@ -260,7 +262,7 @@ def test_what_begins_and_is_cancelled_in_one_step_is_in_none_of_its_lists() -> N
     works = {"StartAt": "T", "States": {"T": TASK}}
     fails = {"StartAt": "F", "States": {"F": {"Type": "Fail", "Error": "Sunk"}}}
     state = {"Type": "Parallel", "Branches": [waits, works, fails], "End": True}
-    machine = Machine({"StartAt": "P", "States": {"P": state}}, lambda *_: {}, Random(1))
+    machine = Machine({"StartAt": "P", "States": {"P": state}}, lambda *_: {}, Random(1), Jsonata())
     assert machine.start("{}", 0.0) == ([], [], [])
     assert machine.outcome.name == "Sunk"
 
@@ -277,9 +279,8 @@ def test_a_cause_is_whole_json_however_long_the_message_is(message: str) -> None
 def limited(most_bytes: float, catch: list[dict[str, Any]], answer: str) -> Any:
     """The outcome of a machine whose states may give so many bytes."""
     states = {"T": {**TASK, "Catch": catch}, **CAUGHT}
-    machine = Machine(
-        {"StartAt": "T", "States": states}, lambda *_: {}, Random(1), most_bytes=most_bytes
-    )
+    document = {"StartAt": "T", "States": states}
+    machine = Machine(document, lambda *_: {}, Random(1), Jsonata(), most_bytes=most_bytes)
     (task,) = machine.start("{}", 0.0).begins
     machine.ended(task.number, answer, 0.0)
     outcome = machine.outcome
@@ -299,7 +300,7 @@ def test_a_result_over_the_limit_is_an_error_that_no_wildcard_takes() -> None:
 def test_an_output_over_the_limit_fails_its_state() -> None:
     state = {"Type": "Pass", "Parameters": {"a.$": "$", "b.$": "$"}, "End": True}
     document = {"StartAt": "P", "States": {"P": state}}
-    machine = Machine(document, lambda *_: {}, Random(1), most_bytes=10)
+    machine = Machine(document, lambda *_: {}, Random(1), Jsonata(), most_bytes=10)
     machine.start('"1234"', 0.0)
     assert machine.outcome.name == "States.DataLimitExceeded"
 
@@ -314,7 +315,7 @@ def test_an_evaluation_that_takes_too_long_fails_its_state_and_is_caught() -> No
     catch = [{**ALL[0], "ResultPath": None}]
     task = {**TASK, "Parameters": {"all.$": "$[*]"}, "Catch": catch}
     document = {"StartAt": "T", "States": {"T": task, **CAUGHT}}
-    machine = Machine(document, lambda *_: {}, Random(1), check)
+    machine = Machine(document, lambda *_: {}, Random(1), Jsonata(), check)
     machine.start(json.dumps([*range(10)]), 0.0)
     assert machine.outcome == [*range(10)]
 
@@ -406,7 +407,7 @@ def test_a_distributed_map_runs_a_bounded_number_of_items_at_once() -> None:
         "StartAt": "M",
         "States": parse_states({"StartAt": "M", "States": mapped()}, "demo").machine["States"],
     }
-    machine = Machine(document, lambda *_: {}, Random(1))
+    machine = Machine(document, lambda *_: {}, Random(1), Jsonata())
     step = machine.start(json.dumps({"items": [*range(5000)]}), 0.0)
     assert len(step.begins) == 1000
     assert len(machine.ended(step.begins[0].number, "1", 0.0).begins) == 1

@@ -16,6 +16,7 @@ from chiron.wrap.core.statemachine.paths import check_path, evaluate
 from chiron.wrap.core.statemachine.templates import render, resolve
 from chiron.wrap.core.statemachine.values import dump
 from chiron.wrap.core.statemachine.visits import MOST_SECONDS
+from chiron.wrap.values.jsonata import Jsonata
 from tests.rows import each_row
 
 ITEMS = [{"v": number} for number in range(1000)]
@@ -81,7 +82,7 @@ def test_after_an_evaluation_nothing_is_limited() -> None:
 
 def machine_of(check: Callable[[], None], **state: Any) -> Machine:
     states = {"S": {"End": True, **state}}
-    return Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1), check)
+    return Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1), Jsonata(), check)
 
 
 PASS = {"StartAt": "P", "States": {"P": {"Type": "Pass", "End": True}}}
@@ -213,7 +214,7 @@ def test_json_that_has_no_place_here_fails_what_gave_it(text: str) -> None:
         "S": {"Type": "Task", "Resource": "f", "End": True, "Catch": catch},
         "Then": {"Type": "Pass", "Result": "caught", "End": True},
     }
-    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1))
+    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1), Jsonata())
     step = machine.start("1", 0.0)
     machine.ended(step.begins[0].number, text, 0.0)
     assert machine.outcome == "caught"
@@ -224,7 +225,7 @@ def test_states_that_are_nested_too_deep_end_in_an_error() -> None:
     for number in range(300):
         state = {"Type": "Parallel", "Branches": [scope], "End": True}
         scope = {"StartAt": f"{number}", "States": {f"{number}": state}}
-    machine = Machine(scope, lambda *_: {}, Random(1))
+    machine = Machine(scope, lambda *_: {}, Random(1), Jsonata())
     machine.start("1", 0.0)
     assert machine.outcome.name == "States.Runtime"
 
@@ -234,7 +235,7 @@ def test_no_wildcard_takes_an_error_that_ends_the_execution(name):
     caught = {"ErrorEquals": ["States.ALL"], "Next": "After"}
     task = {"Type": "Task", "Resource": "f", "Catch": [caught], "Next": "After"}
     document = {"StartAt": "Do", "States": {"Do": task, "After": {"Type": "Succeed"}}}
-    machine = Machine(document, lambda *_: {}, Random(1))
+    machine = Machine(document, lambda *_: {}, Random(1), Jsonata())
     (begin,) = machine.start("{}", 0.0).begins
     machine.failed(begin.number, StatesError(name, "it is so"), 0.0)
     assert isinstance(machine.outcome, StatesError) and machine.outcome.name == name
@@ -255,7 +256,7 @@ def test_states_that_end_at_once_are_not_nested(state: dict[str, Any]) -> None:
         for name, following in zip(names, [*names[1:], "Last"], strict=True)
     }
     document = {"StartAt": "S0", "States": states | {"Last": {"Type": "Succeed"}}}
-    machine = Machine(document, lambda *_: {}, Random(1))
+    machine = Machine(document, lambda *_: {}, Random(1), Jsonata())
     machine.start('{"i": [1, 2], "none": []}', 0.0)
     assert machine.outcome == {"i": [1, 2], "none": []}
 
@@ -273,7 +274,7 @@ def test_failures_that_are_caught_at_once_are_not_nested() -> None:
         for name, following in zip(names, [*names[1:], "Last"], strict=True)
     }
     document = {"StartAt": "S0", "States": states | {"Last": {"Type": "Succeed"}}}
-    machine = Machine(document, lambda *_: {}, Random(1))
+    machine = Machine(document, lambda *_: {}, Random(1), Jsonata())
     machine.start("7", 0.0)
     assert machine.outcome == 7
 
@@ -284,7 +285,7 @@ def test_a_loop_without_end_in_which_maps_end_at_once_is_an_error(within: dict[s
         "S": {**MAP, "ItemProcessor": within, "Next": "C"},
         "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
     }
-    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1))
+    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1), Jsonata())
     machine.start('{"i": [{"i": []}]}', 0.0)
     assert machine.outcome.name == "States.Runtime"
     assert "more than 10000 states" in machine.outcome.cause
@@ -296,7 +297,7 @@ def test_a_loop_that_waits_within_a_map_goes_on() -> None:
         "S": {**MAP, "ItemProcessor": task, "Next": "C"},
         "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
     }
-    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1))
+    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1), Jsonata())
     step = machine.start('{"i": [1]}', 0.0)
     for _ in range(11_000):
         step = machine.ended(step.begins[0].number, "1", 0.0)
@@ -338,7 +339,7 @@ def test_a_text_that_a_loop_makes_longer_and_longer_ends_in_an_error() -> None:
         "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
     }
     definition = {"StartAt": "S", "States": states}
-    machine = Machine(definition, lambda *_: {}, Random(1), longest=1000)
+    machine = Machine(definition, lambda *_: {}, Random(1), Jsonata(), longest=1000)
     machine.start('{"v": "abc"}', 0.0)
     assert machine.outcome.name == "States.IntrinsicFailure"
     assert "may have 1000 characters, not 1536" in machine.outcome.cause
@@ -366,6 +367,6 @@ def test_an_output_of_shared_parts_has_the_bytes_of_all_of_them() -> None:
         "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
     }
     definition = {"StartAt": "S", "States": states}
-    machine = Machine(definition, lambda *_: {}, Random(1), most_bytes=1 << 18)
+    machine = Machine(definition, lambda *_: {}, Random(1), Jsonata(), most_bytes=1 << 18)
     machine.start('{"v": 1}', 0.0)
     assert machine.outcome.name == "States.DataLimitExceeded"

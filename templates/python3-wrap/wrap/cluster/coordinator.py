@@ -16,7 +16,7 @@ from wrap.cluster.peers import BEGIN, PeerProtocol, Peers
 from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
 from wrap.core.limits import left_s
-from wrap.core.participants import Participants, Remedy, Reply
+from wrap.core.participants import Participants, Reply
 from wrap.core.program import Component, Key, keys
 from wrap.core.recovery import Rerun
 from wrap.core.sharing import is_needed
@@ -93,10 +93,6 @@ class Coordinator(Peers):
         elif again:
             self._recover(partial(self._repeat, component))
 
-    def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
-        """Send on the objects that another wrap could not send directly."""
-        self.send(self._execution, to, given)
-
     def _ask(
         self, name: str, tasks: Iterable[int], renewed: bool = False, urged: bool = False
     ) -> None:
@@ -128,17 +124,19 @@ class Coordinator(Peers):
     def _replied(
         self, name: str, number: int, request: Request, asked: float, answer: Received | None
     ) -> None:
-        remedy = self._participants.replied(name, number, _reply_of(answer))
-        if remedy is Remedy.TAKE and answer is not None:
+        reply = _reply_of(answer)
+        if not self._participants.replied(name, number, reply):
+            return  # the wrap has been asked again
+        if answer is None:
+            self._recover(partial(self._reconnect, name))
+        elif reply is Reply.UNKNOWN:
+            self._recover(partial(self._replace, name, self.routes[name]))
+        elif reply is Reply.REFUSED:
+            self._recover(partial(self._use_another_replica, name))
+        else:
             results = answered(name, answer, request, asked)
             take = partial(self._take, name, number, results)
             fetched(self._execution, outputs(results).values(), take)
-        elif remedy is Remedy.RECONNECT:
-            self._recover(partial(self._reconnect, name))
-        elif remedy is Remedy.REPEAT:
-            self._recover(partial(self._replace, name, self.routes[name]))
-        elif remedy is Remedy.USE_ANOTHER_REPLICA:
-            self._recover(partial(self._use_another_replica, name))
 
     def _take(self, name: str, number: int, results: list[Result]) -> None:
         self._participants.ended(name, number)

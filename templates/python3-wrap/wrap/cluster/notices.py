@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from wrap.cluster.peers import AGAIN, MOVED
-from wrap.core.participants import NoticeRounds, Participants, RunState
+from wrap.core.participants import NoticeRounds, Participants
 from wrap.core.program import Component
 from wrap.core.retry import ANOTHER, REPLACEMENT, Search
 from wrap.net.direct import Direct
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 #: The statuses of an execution that a wrap does not have, or whose tasks there have all ended.
 UNKNOWN, ENDED = 404, 410
-_STATES = {OK: RunState.RUNS, ENDED: RunState.ENDED}
 #: The timeout of the answer to a notice, and the pause before it is repeated, in seconds.
 _ANSWER_S, _PAUSE_S = 2.0, 0.05
 
@@ -61,12 +60,12 @@ class Notices:
         while not rounds.is_over:
             addresses = {other: self._routes[other] for other in rounds.unconfirmed}
             answers = self._direct.pool.ask_all(addresses, message, _ANSWER_S)
-            states = dict[str, tuple[RunState, list[int]]]()
+            known = dict[str, list[int] | None]()
             for other, answer in answers.items():
                 status, *here = answer.fields
-                state = _STATES.get(status, RunState.UNKNOWN)
-                states[other] = state, here[0] if here else []
-            rounds.record_answers(states)
+                if status in (OK, ENDED):
+                    known[other] = here[0] if status == OK else None
+            rounds.record_answers(known)
             if self._execution.over:
                 break
             if not rounds.is_over:

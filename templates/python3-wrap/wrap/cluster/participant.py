@@ -27,7 +27,6 @@ from wrap.cluster.peers import (
 from wrap.cluster.store_path import outputs
 from wrap.config.redaction import redacted
 from wrap.core.admission import deadline_of
-from wrap.core.answers import RENEWAL_S, Answers
 from wrap.core.dag import Engine
 from wrap.core.ending import accepts_data, accepts_execution
 from wrap.core.errors import SERVER_FAULT, TaskError
@@ -48,6 +47,9 @@ from wrap.pipes.broker import STREAM
 from wrap.pipes.frames import bounded
 from wrap.pipes.piecewise import RemoteClient
 
+#: How long a coordinator whose connection broke has to reconnect, in seconds: twice as long as a
+#: handshake may take (`wrap.net.handshake`). Until then the execution continues.
+_RENEWAL_S = 2.0
 #: The reply of a replica that is shutting down: the sender has to use another replica.
 _REFUSAL = Message(ANSWER, [ENDING])
 
@@ -72,7 +74,10 @@ class Participant:
                 AGAIN: self._again,
             }
             self._handlers |= {kind: partial(handler, protocol) for kind, handler in more.items()}
-        self._answers = Answers[Execution, PeerConnection, Message]()
+        #: Execution -> the connection over which its coordinator awaits the answer.
+        self._awaited_by: dict[Execution, PeerConnection] = {}
+        #: Execution -> its answer that could not be sent, kept for `_RENEWAL_S`.
+        self._unsent: dict[int, Message] = {}
         self._answering: set[PeerConnection] = set()
         #: Whether its replica was told to shut down; it then accepts no new work.
         self.ending = False
@@ -80,7 +85,7 @@ class Participant:
     @property
     def in_hand(self) -> int:
         """The number of other wraps' executions that have work here."""
-        return len(self._answering) + sum(map(_is_busy, self._answers.executions))
+        return len(self._answering) + sum(map(_is_busy, list(self._awaited_by)))
 
     @property
     def busy(self) -> bool:
@@ -88,7 +93,7 @@ class Participant:
         broker, protocol = self._runtime.broker, self._protocol
         early = broker is not None and broker.in_hand
         executions = early or (protocol is not None and protocol.busy)
-        return executions or bool(self._answering or self._answers)
+        return executions or bool(self._answering or self._awaited_by or self._unsent)
 
     def handle(self, connection: PeerConnection, message: Received) -> None:
         """Handle a message. Raises ValueError or TypeError if it is malformed."""
@@ -99,13 +104,14 @@ class Participant:
 
     def connection_ended(self, connection: PeerConnection, why: Exception | None) -> None:
         """Handle the end of a connection; it was orderly if `why` is None."""
-        when = time.monotonic() + self._answers.cancelled_in_s(is_orderly=why is None)
-        for execution in self._answers.lost(connection):
-            self._runtime.loop.call_at(when, partial(self._cancel, execution, connection))
+        when = time.monotonic() + (0.0 if why is None else _RENEWAL_S)
+        for execution, by in list(self._awaited_by.items()):
+            if by is connection:
+                self._runtime.loop.call_at(when, partial(self._cancel, execution, connection))
 
     def _cancel(self, execution: Execution, connection: PeerConnection) -> None:
         """Cancel an execution that nobody awaits, unless its coordinator has reconnected."""
-        if self._answers.is_unawaited(execution, connection):
+        if self._awaited_by.get(execution) is connection:
             execution.fail(CANCELLED)
 
     def _expects(self, number: int) -> bool:
@@ -168,8 +174,12 @@ class Participant:
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
         if renewed:  # the coordinator has reconnected
-            if not self._answers.renew(protocol.get(number), connection):
-                connection.send(self._answers.take(number) or Message(ANSWER, [UNKNOWN]))
+            running = protocol.get(number)
+            if running is not None and running in self._awaited_by:
+                self._awaited_by[running] = connection
+            else:
+                kept = self._unsent.pop(number, None)
+                connection.send(kept or Message(ANSWER, [UNKNOWN]))
             return
         if not accepts_execution(self.ending, bool(urged), self._expects(number)):
             connection.send(_REFUSAL)
@@ -181,20 +191,22 @@ class Participant:
             return
 
         def ended(ended: Execution, outcome: Outcome) -> None:
-            coordinator = self._answers.connection_of(ended)
+            coordinator = self._awaited_by[ended]
             _export(self._runtime, ended, outcome)
             if outcome is CANCELLED:  # a coordinator that has reconnected begins it again
                 coordinator.send(Message(ANSWER, [UNKNOWN]))
-                self._answers.end(ended)
+                del self._awaited_by[ended]
                 return
             answer, pressure = self._answer(outcome, arrived), protocol.pressure
             size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
             pressure.record_sending(coordinator, size)
             if not coordinator.send(answer, partial(pressure.record_sent, coordinator, size)):
-                self._answers.keep(number, answer)
-                forget = partial(self._answers.forget, number)
-                self._runtime.loop.call_at(time.monotonic() + RENEWAL_S, forget)
-            self._answers.end(ended)
+                self._unsent[number] = answer
+                self._runtime.loop.call_at(time.monotonic() + _RENEWAL_S, forget)
+            del self._awaited_by[ended]
+
+        def forget() -> None:
+            self._unsent.pop(number, None)
 
         deadline = deadline_of(arrived, self._runtime.wrap.timeout_s, float(seconds))
         peers = Peers(protocol, str(coordinator), dict(routes), request.gives)
@@ -208,7 +220,7 @@ class Participant:
         )
         for task, attempt in attempts:
             again(execution, int(task), int(attempt))
-        self._answers.begin(execution, connection)
+        self._awaited_by[execution] = connection
         protocol.add(execution)
         execution.start()
 
@@ -223,8 +235,9 @@ class Participant:
         else:
             execution = protocol.get(int(number))
             peers = execution and execution.peers
+            # Only a coordinator sends on what another wrap could not send directly.
             if execution is not None and isinstance(peers, Coordinator):
-                execution.event(peers.relay, str(to), given)
+                execution.event(peers.send, execution, str(to), given)
         connection.send(Message(ANSWER, [OK]))
 
     def _moved(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
 from wrap.core.executions import DistributedExecutions
-from wrap.core.retry import REPORTS, sends_to, tries_after_refusal
+from wrap.core.retry import REPORTS, STRAIGHT, sends_to
 from wrap.core.sharing import Sharing, is_needed
 from wrap.core.streams import StreamId
 from wrap.core.wrap_spec import Wrap
@@ -58,7 +58,7 @@ class PeerProtocol:
         self.address = address
         #: Decides when tasks with outputs for other wraps may begin.
         self.pressure = Pressure(loop)
-        self._loop = loop
+        self.loop = loop
         self._executions: DistributedExecutions[Execution, Given] = DistributedExecutions()
         #: Execution -> the timer that drops early objects if it has not begun.
         self._forgetting: dict[int, Timer] = {}
@@ -123,13 +123,10 @@ class PeerProtocol:
         for given in early:
             execution.arrived(given)
 
-    def call_later(self, seconds: float, action: Callable[[], None]) -> None:
-        self._loop.call_at(monotonic() + seconds, action)
-
     def remove(self, execution: Execution) -> None:
         number = execution.ident.number
         with self._lock:
-            self._executions.end(number, execution, execution.complete)
+            self._executions.end(number, execution, execution.run.program.is_complete)
 
     def begin_again(self, number: int) -> Execution | None:
         """Unregister an execution that will begin again, and return it; later messages are kept."""
@@ -149,7 +146,7 @@ class PeerProtocol:
         seconds = self._executions.keep(number, given)
         if seconds is not None:
             forget = partial(self._forget, number)
-            self._forgetting[number] = self._loop.call_at(monotonic() + seconds, forget)
+            self._forgetting[number] = self.loop.call_at(monotonic() + seconds, forget)
 
     def _forget(self, number: int) -> None:
         with self._lock:
@@ -184,7 +181,7 @@ class Peers:
         own, takers = protocol.wrap.name, protocol.wrap.takers
         #: Whether the object of another wrap's task is needed here, or only its end.
         self.needs = partial(is_needed, takers, own, frozenset())
-        self._sharing = Sharing(takers, own, coordinator, wanted)
+        self.sharing = Sharing(takers, own, coordinator, wanted)
         #: The number of writes to the store whose objects are sent afterwards.
         self._storing = 0
         #: A key for each message with objects on their way -> the receiving wrap.
@@ -196,9 +193,6 @@ class Peers:
         They would be lost with this wrap, and the coordinator does not recover ended wraps.
         """
         return self._storing > 0 or bool(self._sending)
-
-    def sends(self, task: int) -> bool:
-        return self._sharing.sends(task)
 
     def timeout_error(self) -> TaskError | None:
         """Return the error about overdue tasks in other wraps, if known."""
@@ -235,7 +229,7 @@ class Peers:
         """
         results = list(results)
         outputs = {each.task: each.output for each in results}
-        shares = self._sharing.of(outputs, last)
+        shares = self.sharing.of(outputs, last)
         for each in results:
             if each.task not in shares.in_answer:
                 each.output = None
@@ -297,14 +291,13 @@ class Peers:
 
     def _refused(self, number: int, to: str, given: Given, done: Callable[[], None]) -> None:
         """Retry: the receiver is shutting down. The coordinator will know where it begins."""
-        tries = tries_after_refusal(self.coordinator, self._wrap.name)
-        again = partial(self._send, number, to, given, tries, done)
-        if tries:
-            again()
+        if self.coordinator != self._wrap.name:
+            self._send(number, to, given, STRAIGHT, done)
         elif self.protocol.get(number) is None:
             done()
         else:
-            self.protocol.call_later(_PAUSE_S, again)
+            again = partial(self._send, number, to, given, 0, done)
+            self.protocol.loop.call_at(monotonic() + _PAUSE_S, again)
 
     def _send(
         self, number: int, to: str, given: Given, tries: int, done: Callable[[], None]

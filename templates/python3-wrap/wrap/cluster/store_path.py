@@ -74,7 +74,7 @@ class _Kept:
     putting: dict[Key, threading.Lock] = field(default_factory=dict)
 
 
-class ByStore:
+class ByStore(Transport):
     """Calls wraps through `transport`, and passes the objects through `store`.
 
     Outputs of other wraps that `wrap` does not need stay in the store; only their names go on.

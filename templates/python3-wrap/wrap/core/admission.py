@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Generic, TypeVar
 
 from wrap.core.errors import TaskError
-
-#: The first wait for workers before an execution checks whether all others wait too, in seconds.
-#: The wait doubles with each check.
-_BLOCKED_S = 0.02
 
 #: An execution that needs workers.
 Candidate = TypeVar("Candidate")
@@ -101,54 +96,6 @@ class Limiter(Generic[Candidate]):
                 self.admitted.add(first)
                 return first
         return None
-
-
-class _State(Enum):
-    WAITING = 1
-    #: It has workers on this replica.
-    ADMITTED = 2
-    #: Another replica runs it.
-    OFFLOADED = 3
-
-
-class Admission:
-    """Where an execution begins: on the first replica that offers workers."""
-
-    def __init__(self) -> None:
-        self._state = _State.WAITING
-        self._look_s = _BLOCKED_S
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the execution has begun nowhere."""
-        return self._state is _State.WAITING
-
-    @property
-    def has_workers(self) -> bool:
-        return self._state is _State.ADMITTED
-
-    def admit(self) -> bool:
-        """Take free workers of this replica; return False if the execution has begun already."""
-        return self._take(_State.ADMITTED)
-
-    def offload(self) -> bool:
-        """Take free workers of another replica; return False if the execution has begun already."""
-        return self._take(_State.OFFLOADED)
-
-    def return_here(self) -> None:
-        """Wait here again, after the other replica was lost or has refused."""
-        self._state, self._look_s = _State.WAITING, _BLOCKED_S
-
-    def next_look_s(self) -> float:
-        """Return the seconds until the next check whether all executions wait."""
-        seconds, self._look_s = self._look_s, 2 * self._look_s
-        return seconds
-
-    def _take(self, state: _State) -> bool:
-        if not self.is_waiting:
-            return False
-        self._state = state
-        return True
 
 
 def freest(free: Mapping[str, int]) -> str | None:

@@ -10,15 +10,11 @@ import hashlib
 from functools import cache
 
 from wrap.core.errors import TaskError
-from wrap.core.recovery import may_retry
 
 #: The code of the error if another build calls a wrap, or its own build hands it a request.
 OTHER_BUILD = "other-build"
 #: The pause before other builds are tried again, in seconds.
 PAUSE_S = 0.05
-#: How long an entry keeps a handed-on request while another wrap is not of its build, in seconds. A
-#: gateway picks any replica, so some calls reach the other build.
-_KEPT_S = 2.0
 _DIGITS = 16
 
 
@@ -49,28 +45,5 @@ def is_handed_back(own: str, handers: str) -> bool:
     return bool(own) and handers == own
 
 
-def is_given_back(since: float, now: float) -> bool:
-    """Return whether an entry gives a request back: the last replica of its build may have ended.
-
-    Another wrap has not been of the entry's build `since` then.
-
-    >>> is_given_back(since=5.0, now=6.0), is_given_back(since=5.0, now=7.0)
-    (False, True)
-    """
-    return now >= since + _KEPT_S
-
-
 def other_build(message: str) -> TaskError:
     return TaskError(OTHER_BUILD, f"{message}: deploy all wraps of the workflow", status=503)
-
-
-def may_hand_on(own: str, attempts: int) -> bool:
-    """Return whether an entry may hand on a request some of whose tasks may have begun.
-
-    Args:
-        attempts: how often a task may begin.
-
-    >>> may_hand_on("old", attempts=2), may_hand_on("old", attempts=1), may_hand_on("", attempts=2)
-    (True, False, False)
-    """
-    return bool(own) and may_retry(0, attempts)

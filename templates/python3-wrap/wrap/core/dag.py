@@ -150,9 +150,6 @@ class Part:
     def tasks_at(self, place: Place) -> list[int]:
         return [task for task, where in self.place_of.items() if where == place]
 
-    def tasks_to_come(self, process: int) -> int:
-        return len(self.tasks_at(process))
-
     @cached_property
     def processes(self) -> frozenset[int]:
         places = self.place_of.values()
@@ -217,10 +214,6 @@ class Engine(Program):
     @property
     def is_complete(self) -> bool:
         return not self._left
-
-    @property
-    def left(self) -> Set[int]:
-        return self._left
 
     def unanswered(self, begun: Set[int]) -> Set[int]:
         """Return the tasks that have not ended, whether they have begun or not."""

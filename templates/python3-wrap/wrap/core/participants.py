@@ -32,36 +32,13 @@ class Reply(Enum):
     RESULTS = 1
     #: A task has failed.
     FAILURE = 2
-    #: The connection broke before an answer.
+    #: The connection broke before an answer: reconnect; if the replica is gone, look for another.
     BROKEN = 3
-    #: The replica no longer has the execution.
+    #: The replica no longer has the execution: it has to run the needed tasks again.
     UNKNOWN = 4
-    #: The replica is shutting down and has begun nothing.
+    #: The replica is shutting down and has begun nothing: look for another; if none exists, force
+    #: this replica to begin.
     REFUSED = 5
-
-
-class Remedy(Enum):
-    """What the coordinator does after a reply."""
-
-    #: Accept the results, or fail.
-    TAKE = 1
-    #: Do nothing: the participant has been asked again.
-    IGNORE = 2
-    #: Reconnect; if the replica is gone, look for another replica.
-    RECONNECT = 3
-    #: Have the same replica run the needed tasks again.
-    REPEAT = 4
-    #: Look for another replica; if none exists, force this replica to begin.
-    USE_ANOTHER_REPLICA = 5
-
-
-_REMEDIES = {
-    Reply.RESULTS: Remedy.TAKE,
-    Reply.FAILURE: Remedy.TAKE,
-    Reply.BROKEN: Remedy.RECONNECT,
-    Reply.UNKNOWN: Remedy.REPEAT,
-    Reply.REFUSED: Remedy.USE_ANOTHER_REPLICA,
-}
 
 
 class Question(NamedTuple):
@@ -122,15 +99,14 @@ class Participants:
         question = self.asked[name] = Question(self._questions, sorted(tasks), attempts)
         return question
 
-    def replied(self, name: str, number: int, reply: Reply) -> Remedy:
-        """Return the remedy for a reply. Results count even after a newer question."""
+    def replied(self, name: str, number: int, reply: Reply) -> bool:
+        """Record a reply; return whether it counts, as results do even after a newer question."""
         question = self.asked.get(name)
         if question is None or question.number != number:
-            return Remedy.TAKE if reply is Reply.RESULTS else Remedy.IGNORE
-        remedy = _REMEDIES[reply]
-        if remedy is not Remedy.TAKE:
+            return reply is Reply.RESULTS
+        if reply not in (Reply.RESULTS, Reply.FAILURE):
             self._losing[name] = self.asked.pop(name).tasks
-        return remedy
+        return True
 
     def ended(self, name: str, number: int) -> None:
         """Record that a wrap has run all tasks of a question."""
@@ -230,15 +206,6 @@ class Participants:
         return again
 
 
-class RunState(Enum):
-    """The state of an execution in a participant."""
-
-    RUNS = 1
-    #: All its tasks there have ended, and their objects are dropped.
-    ENDED = 2
-    UNKNOWN = 3
-
-
 class NoticeRounds:
     """The rounds in which participants are told of a loss or a new attempt, until all confirm."""
 
@@ -255,14 +222,15 @@ class NoticeRounds:
         """Return whether all participants have confirmed, or all rounds are used up."""
         return not self.unconfirmed or self._rounds >= _NOTICE_ROUNDS
 
-    def record_answers(self, answers: Mapping[str, tuple[RunState, Collection[int]]]) -> None:
-        """Record the state of each participant that answered a round, and its tasks."""
+    def record_answers(self, answers: Mapping[str, Collection[int] | None]) -> None:
+        """Record the tasks of each participant that answered a round and knows the execution.
+
+        None if all its tasks there have ended, and their objects are dropped.
+        """
         self._rounds += 1
-        for name, (state, here) in answers.items():
-            if state is RunState.UNKNOWN:
-                continue
+        for name, here in answers.items():
             self.unconfirmed.discard(name)
-            if state is RunState.ENDED:
+            if here is None:
                 self.objects_at.pop(name, None)
             else:
                 self.objects_at[name] = set(here)

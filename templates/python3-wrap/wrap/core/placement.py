@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wrap.core.statemachine.expressions import Evaluator
     from wrap.core.wrap_spec import Entry, Wrap
 
-_MANY = 1 << 30
-
 
 class World(NamedTuple):
     """The functions outside the core that a state machine uses."""
@@ -133,10 +131,6 @@ class Placement(Program):
     def tasks_at(self, place: Place) -> list[int]:
         return [number for number, where in self.place_of.items() if where == place]
 
-    def tasks_to_come(self, process: int) -> int:
-        """Return a huge number: the count is unknown, so the process stays until the end."""
-        return _MANY
-
     def _placed(
         self,
         numbers: Iterable[int] = (),
@@ -230,7 +224,7 @@ class Deciding(Placement):
         self._patience = patience = Patience(deadline, world.clock)
         evaluator = world.evaluator(patience.left_s)
         self._machine = Machine(
-            *(entry.machine or {}, context, world.chance, patience.look, evaluator, most_bytes),
+            *(entry.machine or {}, context, world.chance, evaluator, patience.look, most_bytes),
             min(longest, LONGEST),
         )
         self._in_stages = entry.in_stages

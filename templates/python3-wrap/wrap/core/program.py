@@ -111,9 +111,6 @@ class Scope(Protocol):
     def tasks_at(self, place: Place) -> list[int]:
         """Return the tasks that run at a place."""
 
-    def tasks_to_come(self, process: int) -> int:
-        """Return how many tasks a process will be called for."""
-
 
 class Program(ABC):
     """One execution of a workflow, or of a part of it."""

@@ -80,7 +80,7 @@ class KnownReplicas:
         self.lost, self.is_stranger = is_gateway, is_stranger
         self._is_silent = is_timeout and not self._addresses
 
-    def mark_ending(self, now: float, address: str) -> None:
+    def ends(self, now: float, address: str) -> None:
         """Record that a replica is shutting down: others are preferred, and asked for at once."""
         if address in self._addresses and address not in self._ending:
             self._ending[address] = now

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wrap.core.wrap_spec import Wrap
 
 #: How often a wrap sends objects directly to their consumer, before it asks the coordinator.
-_STRAIGHT = 2
+STRAIGHT = 2
 #: How often a wrap reports broken streams to the coordinator if the connection breaks.
 REPORTS = 3
 
@@ -41,36 +41,9 @@ def sends_to(tries: int, consumer: str, coordinator: str, own: str) -> str | Non
     >>> [sends_to(tries, "b", "home", "home") for tries in range(3)]
     ['b', 'b', None]
     """
-    if tries < _STRAIGHT:
+    if tries < STRAIGHT:
         return consumer
-    return coordinator if tries == _STRAIGHT and coordinator != own else None
-
-
-def tries_after_refusal(coordinator: str, own: str) -> int:
-    """Return the number of tries after a consumer refused objects because it is shutting down.
-
-    The coordinator starts from 0: it knows the consumer's replacement, or will soon. Other wraps
-    send their objects through the coordinator.
-
-    >>> tries_after_refusal("home", "home"), tries_after_refusal("home", "a")
-    (0, 2)
-    """
-    return 0 if coordinator == own else _STRAIGHT
-
-
-#: The statuses of the gateway's own answer if the wrap has ended or has no replica now.
-_BROKEN = frozenset((500, 502, 503))
-
-
-def has_broken(status: int, is_of_wrap: bool) -> bool:
-    """Return whether a call through the gateway broke: an error that is not the wrap's own.
-
-    >>> has_broken(502, is_of_wrap=False), has_broken(500, is_of_wrap=True)
-    (True, False)
-    >>> has_broken(404, is_of_wrap=False)
-    False
-    """
-    return status in _BROKEN and not is_of_wrap
+    return coordinator if tries == STRAIGHT and coordinator != own else None
 
 
 def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 #: How many connections are accepted before the loop checks all others again.
@@ -66,7 +67,7 @@ class Bounds:
         """
         fair = max(self.size // self.count, self.least)
         large = [each for each in connections if each.coming + each.leaving > fair]
-        large.sort(key=_last_activity)
+        large.sort(key=attrgetter("last_activity"))
         sending = [each for each in large if each.leaving > fair]
         return [each for each in large if each not in sending[-1:]]
 
@@ -81,14 +82,10 @@ class Bounds:
             return [None] * AT_ONCE
         before = now - MOMENT_S
         silent = [each for each in connections if not each.is_owed and each.last_activity < before]
-        silent.sort(key=_last_activity)
+        silent.sort(key=attrgetter("last_activity"))
         return [*[None] * room, *silent][:AT_ONCE]
 
 
 def has_stalled(connection: Connection, now: float) -> bool:
     """Return whether a client has read nothing of its answer for too long."""
     return connection.leaving > 0 and connection.last_activity < now - _STALLED_S
-
-
-def _last_activity(connection: Connection) -> float:
-    return connection.last_activity

@@ -10,6 +10,9 @@ from wrap.core.commands import Command
 from wrap.core.errors import TaskError
 from wrap.core.program import Call, Key, Place, Scope
 
+#: The tasks to come of a worker of instances, whose number is unknown: it stays until the end.
+_MANY = 1 << 30
+
 
 class Workers:
     """The workers of one execution.
@@ -60,7 +63,8 @@ class Worker:
     """
 
     def __init__(self, scope: Scope, process: int, keeps: bool) -> None:
-        self._rest = scope.tasks_to_come(process)
+        #: How many tasks it will be called for.
+        self._rest = len(scope.tasks_at(process)) if keeps else _MANY
         #: Tasks that may be called again must not wait for the end of other tasks.
         self._in_order = process in scope.in_order
         self._is_live = scope.live

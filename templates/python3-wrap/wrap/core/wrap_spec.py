@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any, NamedTuple
 
 from wrap.core.dag import Graph, Part
 from wrap.core.declaration import EntryDeclaration, WrapDeclaration
@@ -26,21 +25,12 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-class InBuckets(NamedTuple):
-    """A task's name in a workflow of buckets, and the declaration of the buckets."""
-
-    task: str
-    declared: dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Entry(EntryDeclaration):
     @cached_property
-    def in_buckets(self) -> dict[int, InBuckets]:
-        """The tasks of a workflow of buckets; empty for any other workflow."""
-        if self.buckets is None:
-            return {}
-        return {number: InBuckets(name, self.buckets) for name, number in self.states.items()}
+    def names(self) -> dict[int, str]:
+        """Task -> its name in `states`."""
+        return {number: name for name, number in self.states.items()}
 
     @property
     def is_durable(self) -> bool:

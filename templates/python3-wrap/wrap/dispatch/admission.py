@@ -1,7 +1,4 @@
-"""Has an execution wait for workers, on this replica or another.
-
-`wrap.core.admission` has the rules.
-"""
+"""Has an execution wait for workers, on this replica or another."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.core import admission
 from wrap.core import events as on
 from wrap.core.errors import TaskError
 from wrap.core.program import Key
@@ -19,14 +15,27 @@ from wrap.values.value import Object
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution, Outcome
 
+#: The first wait for workers before an execution checks whether all others wait too, in seconds.
+#: The wait doubles with each check.
+_BLOCKED_S = 0.02
+
 
 class Admission:
-    """An execution that waits for workers: a `wrap.workers.mechanisms.mechanism.Candidate`."""
+    """An execution that waits for workers: a `wrap.workers.mechanisms.mechanism.Candidate`.
+
+    It begins once, on the first replica that offers workers.
+    """
 
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
         self._mechanism = execution.runtime.mechanism
-        self._rules = admission.Admission()
+        #: Whether it has workers of this replica; whether another replica runs it.
+        self._has_workers = self._is_offloaded = False
+        self._look_s = _BLOCKED_S
+
+    @property
+    def _is_waiting(self) -> bool:
+        return not (self._has_workers or self._is_offloaded or self._execution.over)
 
     def wait(self) -> None:
         self._wait_here()
@@ -35,8 +44,9 @@ class Admission:
     def admit(self) -> bool:
         execution = self._execution
         with execution.lock:
-            if execution.over or not self._rules.admit():
+            if not self._is_waiting:
                 return False
+            self._has_workers = True
         begin = partial(execution.event_of, len(execution.part.place_of), execution.begin)
         loop = execution.runtime.loop
         if loop.is_here:  # another execution has just ended: waiting events go first
@@ -56,7 +66,7 @@ class Admission:
         return not busy and not execution.run.held_back
 
     def leave(self) -> None:
-        if self._rules.has_workers:
+        if self._has_workers:
             self._mechanism.leave(self)
 
     def _wait_here(self) -> None:
@@ -70,8 +80,9 @@ class Admission:
             self._mechanism.admit_more()
             self._look_later()
 
-        if self._rules.is_waiting and not self._execution.over:
-            when = time.monotonic() + self._rules.next_look_s()
+        if self._is_waiting:
+            when = time.monotonic() + self._look_s
+            self._look_s *= 2
             self._execution.runtime.loop.call_at(when, look)
 
     def _offload_later(self) -> None:
@@ -81,7 +92,7 @@ class Admission:
         """
         execution = self._execution
         offload, part, data = execution.runtime.offload, execution.part, execution.data
-        if offload is None or not self._rules.is_waiting:
+        if offload is None or not self._is_waiting:
             return
         if not part.is_whole or execution.live or execution.into_buckets is not None:
             return
@@ -95,11 +106,13 @@ class Admission:
     def _is_wanted(self) -> bool:
         """Return whether it still waits; if so, it now belongs to the other replica."""
         with self._execution.lock:
-            return not self._execution.over and self._rules.offload()
+            is_wanted = self._is_waiting
+            self._is_offloaded |= is_wanted
+            return is_wanted
 
     def _returned(self, outcome: Outcome | None) -> None:
         if outcome is None:
-            self._rules.return_here()
+            self._is_offloaded, self._look_s = False, _BLOCKED_S
             self._wait_here()
         elif isinstance(outcome, TaskError):
             self._execution.fail(outcome)

@@ -25,62 +25,50 @@ class Pressure:
         self._times = times
         self._clock = clock
         self._lock = threading.Lock()
-        self._rules = backpressure.Pressure[_Held]()
+        self.rules = backpressure.Pressure[_Held]()
         #: Whether the loop will check again.
         self._looks = False
 
     @property
-    def matters(self) -> bool:
-        return self._rules.matters
-
-    @property
-    def leaving(self) -> int:
-        return self._rules.leaving
-
-    @property
-    def held(self) -> int:
-        return self._rules.held
-
-    @property
     def held_s(self) -> float:
         with self._lock:
-            return self._rules.held_s(self._clock())
+            return self.rules.held_s(self._clock())
 
     def may_begin(self, tasks: int, begin: Callable[[], None], is_over: Callable[[], bool]) -> bool:
         """Return whether `tasks` tasks may begin now; if not, the loop calls `begin` later."""
         with self._lock:
             now = self._clock()
-            may_begin = self._rules.may_begin(now, tasks, _Held(begin, is_over))
+            may_begin = self.rules.may_begin(now, tasks, _Held(begin, is_over))
             if not may_begin:
                 self._look_later(now)
             return may_begin
 
     def record_output(self, size: int, seconds: float) -> None:
         with self._lock:
-            self._rules.record_output(size, seconds)
+            self.rules.record_output(size, seconds)
 
     def record_sending(self, to: object, size: int) -> None:
         if size:
             with self._lock:
-                self._rules.record_sending(self._clock(), to, size)
+                self.rules.record_sending(self._clock(), to, size)
 
     def record_sent(self, to: object, size: int) -> None:
         if size:
             with self._lock:
                 now = self._clock()
-                self._rules.record_sent(now, to, size)
+                self.rules.record_sent(now, to, size)
                 self._begin_held(now)
 
     def _begin_held(self, now: float) -> None:
-        while (following := self._rules.next(now)) is not None:
+        while (following := self.rules.next(now)) is not None:
             held, tasks = following
             if not held.is_over():
-                self._rules.begin(now, tasks)
+                self.rules.begin(now, tasks)
                 self._times.call_at(now, held.begin)
         self._look_later(now)
 
     def _look_later(self, now: float) -> None:
-        seconds = None if self._looks else self._rules.next_check_s(now)
+        seconds = None if self._looks else self.rules.next_check_s(now)
         if seconds is not None:
             self._looks = True
             self._times.call_at(now + seconds, self._look)

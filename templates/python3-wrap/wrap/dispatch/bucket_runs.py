@@ -159,7 +159,7 @@ class BucketRuns:
 
         def held() -> None:
             if self._metrics is not None:
-                self._metrics.took(count)
+                self._metrics.events.add(by=count)
             then(count)
 
         with self.lock:
@@ -220,7 +220,7 @@ class BucketRuns:
             print(f"{_TRIGGER_FAILED}: {fault}")
             self.error = self.error or TaskError(_TRIGGER_FAILED, str(fault))
             if self._metrics is not None:
-                self._metrics.failed(fault.bucket)
+                self._metrics.failures.add(fault.bucket)
         if self.replica is None:
             self.ready.add(fired)
         else:
@@ -315,9 +315,9 @@ class BucketRuns:
             print(f"bucket {firing.bucket}: {firing.task}: {outcome.code}: {outcome}: {what}")
         if self._metrics is not None:
             if isinstance(outcome, TaskError):
-                self._metrics.failed(firing.bucket)
+                self._metrics.failures.add(firing.bucket)
             else:
-                self._metrics.ended(firing.bucket, now_s - firing.due_s)
+                self._metrics.delays.observe(now_s - firing.due_s, firing.bucket)
         self._continue()
         return True
 

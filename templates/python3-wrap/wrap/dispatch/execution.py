@@ -80,15 +80,14 @@ class Execution:
         client: Client | None = None,
         hand_on: Callable[[], None] | None = None,
     ) -> None:
-        self.runtime = runtime
+        self.runtime: Runtime = runtime
         self.ident = ident
         #: Whether the times of its tasks are traced or exported.
         self.is_told = ident.watch.traced or ident.is_exported
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
-        self.data = Inputs(objects, runtime.budget)
-        self._program = program
+        self.data: Inputs = Inputs(objects, runtime.budget)
         self.run = Run(
             program,
             runtime.wrap,
@@ -107,8 +106,8 @@ class Execution:
         self._registered_with = runtime.broker if elsewhere or self.part.live else None
         #: Held while an event is handled.
         self.lock = threading.RLock()
-        self.workers = WorkerCalls(self)
-        self.threads = TaskThreads(self)
+        self.workers: WorkerCalls = WorkerCalls(self)
+        self.threads: TaskThreads = TaskThreads(self)
         self.results: list[Result] = []
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
@@ -149,10 +148,6 @@ class Execution:
         return self.broker is not None
 
     @property
-    def complete(self) -> bool:
-        return self._program.is_complete
-
-    @property
     def over(self) -> bool:
         """Whether its outcome is decided."""
         return self._outcome is not None
@@ -180,7 +175,7 @@ class Execution:
 
     def begin(self, is_leaving: bool = False) -> None:
         """Begin the first tasks; call it while an event is handled."""
-        if self._program.evaluates:  # a thread of the pool evaluates, not the loop or the server
+        if self.run.program.evaluates:  # a thread of the pool evaluates, not the loop or the server
             self.runtime.threads.start(partial(self.threads.serve, self._first))
             return
         if self.peers is not None:
@@ -192,7 +187,7 @@ class Execution:
 
         Evaluation may take until the deadline, and holds the lock.
         """
-        if self._program.evaluates:
+        if self.run.program.evaluates:
             with contextlib.suppress(RuntimeError):  # no thread is available
                 self.runtime.threads.start(partial(self.threads.serve, handle))
                 return
@@ -201,7 +196,7 @@ class Execution:
     def _first(self) -> list[int]:
         if self._prepare is not None:
             self.data.add(self._prepare())
-        if self._program.decides or self.part.tasks_at(MAIN):
+        if self.run.program.decides or self.part.tasks_at(MAIN):
             self.runtime.lost_threads.check()
         return self.tell(on.Began(time.monotonic(), self.data, self.data.sizes))
 

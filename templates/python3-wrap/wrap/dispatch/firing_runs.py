@@ -156,7 +156,7 @@ class FiringRuns:
             error = too_late(function).located(function, runtime.wrap.name)
             if not run.buckets.ended(run, error):
                 continue
-            runtime.metrics.run_failed(function, error.code)
+            runtime.metrics.failed_runs.add(function, error.code)
             if run.work is not None:
                 runtime.lost_threads.add(run.work)
                 run.work.cancel()

@@ -43,22 +43,14 @@ def _begin_if_let(execution: Execution, command: do.Begin) -> list[int]:
         ready = on.Ready(time.monotonic(), step, renewed=True)
         execution.threads.start(execution.tell(ready))
 
-    if peers is not None and peers.protocol.pressure.matters:
-        senders = sum(map(peers.sends, step.begins))
+    if peers is not None and peers.protocol.pressure.rules.matters:
+        senders = sum(map(peers.sharing.sends, step.begins))
         begin = partial(execution.event, let_go)
         if senders and not peers.protocol.pressure.may_begin(
             senders, begin, lambda: execution.over
         ):
             return execution.tell(on.HeldBack(step.begins))
     return execution.tell(on.Ready(time.monotonic(), step))
-
-
-def _call_worker(execution: Execution, command: do.CallWorker) -> None:
-    execution.workers.call(command.call)
-
-
-def _start_tasks(execution: Execution, command: do.StartTasks) -> list[int]:
-    return execution.runtime.wrap.run_for(command.tasks)
 
 
 def _set_timer(execution: Execution, command: do.SetTimer) -> None:
@@ -68,28 +60,12 @@ def _set_timer(execution: Execution, command: do.SetTimer) -> None:
     execution.timers[command.number] = timer
 
 
-def _cancel_timer(execution: Execution, command: do.CancelTimer) -> None:
-    execution.timers.pop(command.number).cancel()
-
-
-def _wake_at(execution: Execution, command: do.WakeAt) -> None:
-    execution.wake_at(command.when)
-
-
-def _keep(execution: Execution, command: do.Keep) -> None:
-    execution.data.add({command.task: command.output})
-
-
-def _drop(execution: Execution, command: do.Drop) -> None:
-    execution.data.drop(command.key)
-
-
 def _accept(execution: Execution, command: do.Accept) -> None:
     result = command.answer
     # A machine can have any number of instances, whose results nobody asks for.
     if command.has_output or execution.is_told or not execution.run.program.decides:
         execution.results.append(result)
-    if result.wrap == execution.runtime.wrap.name:  # else its own wrap counts it
+    if result.wrap == execution.runtime.wrap.name:  # else execution own wrap counts it
         execution.runtime.metrics.ran(result)
     if not command.has_output:
         result.output = None
@@ -111,7 +87,7 @@ def _record_failure(execution: Execution, command: do.RecordFailure) -> None:
 def _count_failures(execution: Execution, command: do.CountFailures) -> None:
     for number in command.tasks:
         function = execution.runtime.wrap.function_of(number)
-        execution.runtime.metrics.run_failed(function, command.code)
+        execution.runtime.metrics.failed_runs.add(function, command.code)
 
 
 def _lose_worker(execution: Execution, command: do.LoseWorker) -> None:
@@ -120,10 +96,6 @@ def _lose_worker(execution: Execution, command: do.LoseWorker) -> None:
 
 def _fail_by_worker(execution: Execution, command: do.FailByWorker) -> None:
     execution.end_with(partial(execution.workers.failure, execution, command.process))
-
-
-def _abandon(execution: Execution, command: do.Abandon) -> None:
-    execution.threads.abandon(command.task)
 
 
 def _begin_attempt(execution: Execution, command: do.BeginAttempt) -> None:
@@ -137,10 +109,6 @@ def _report_broken(execution: Execution, command: do.ReportBroken) -> None:
         execution.peers.streams_broke(execution, command.task, command.attempt, command.error)
 
 
-def _fail_later(execution: Execution, command: do.FailLater) -> None:
-    fail_later(execution, command.error)
-
-
 def _finish(_: Execution, command: do.Finish) -> None:
     raise command.error
 
@@ -150,13 +118,13 @@ def _finish(_: Execution, command: do.Finish) -> None:
 PERFORM: Mapping[type, Callable[[Execution, Any], list[int] | None]] = {
     do.CallWrap: _call_wrap,
     do.Begin: _begin,
-    do.CallWorker: _call_worker,
-    do.StartTasks: _start_tasks,
+    do.CallWorker: lambda execution, command: execution.workers.call(command.call),
+    do.StartTasks: lambda execution, command: execution.runtime.wrap.run_for(command.tasks),
     do.SetTimer: _set_timer,
-    do.CancelTimer: _cancel_timer,
-    do.WakeAt: _wake_at,
-    do.Keep: _keep,
-    do.Drop: _drop,
+    do.CancelTimer: lambda execution, command: execution.timers.pop(command.number).cancel(),
+    do.WakeAt: lambda execution, command: execution.wake_at(command.when),
+    do.Keep: lambda execution, command: execution.data.add({command.task: command.output}),
+    do.Drop: lambda execution, command: execution.data.drop(command.key),
     do.Accept: _accept,
     do.AcceptAll: _accept_all,
     do.Give: _give,
@@ -164,9 +132,9 @@ PERFORM: Mapping[type, Callable[[Execution, Any], list[int] | None]] = {
     do.CountFailures: _count_failures,
     do.LoseWorker: _lose_worker,
     do.FailByWorker: _fail_by_worker,
-    do.Abandon: _abandon,
+    do.Abandon: lambda execution, command: execution.threads.abandon(command.task),
     do.BeginAttempt: _begin_attempt,
     do.ReportBroken: _report_broken,
-    do.FailLater: _fail_later,
+    do.FailLater: lambda execution, command: fail_later(execution, command.error),
     do.Finish: _finish,
 }

@@ -48,14 +48,14 @@ class Events:
         self._metrics = StreamMetrics(declared["buckets"])
         # Windows follow the time of day; with this offset it never jumps.
         offset_s = time.time() - time.monotonic()
-        self._buckets = BucketRuns(
+        self.buckets = BucketRuns(
             *(runtime, declared, numbers, offset_s),
             metrics=self._metrics,
             durable=durable,
             quota=self._quota,
         )
-        if durable is not None and self._buckets.replica is not None:
-            durable.join(self._buckets.replica)
+        if durable is not None and self.buckets.replica is not None:
+            durable.join(self.buckets.replica)
 
     def take(
         self, given: Object, deadline: float, reply: Callable[[int | TaskError], None]
@@ -68,7 +68,7 @@ class Events:
         """
         durable = self._durable
         if durable is None:
-            self._buckets.take(given, reply)
+            self.buckets.take(given, reply)
             return
         first = threading.Lock()
 
@@ -82,7 +82,7 @@ class Events:
 
         timer = self._runtime.loop.call_at(deadline, lambda: once(late(durable.place)))
         try:
-            self._buckets.take(given, held)
+            self.buckets.take(given, held)
         except TaskError:
             timer.cancel()
             raise
@@ -126,21 +126,13 @@ class Events:
         """Fire all waiting objects or leave them in the store; return when done or too late."""
         until = time.monotonic() + within_s
         if self._durable is not None:
-            self._buckets.stop(until)
+            self.buckets.stop(until)
             self._durable.leave(until)
             return
         over = threading.Event()
-        self._buckets.drain(over.set)
+        self.buckets.drain(over.set)
         if not over.wait(within_s):
-            print(f"objects of {self._buckets.size} bytes are lost: functions take too long")
-
-    @property
-    def size(self) -> int:
-        return self._buckets.size
-
-    @property
-    def load(self) -> tuple[int, int, int]:
-        return self._buckets.load
+            print(f"objects of {self.buckets.size} bytes are lost: functions take too long")
 
     @property
     def is_durable(self) -> bool:

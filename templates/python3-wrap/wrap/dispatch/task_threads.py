@@ -123,7 +123,7 @@ class TaskThreads:
             thread.workers |= called
             called.clear()
             if self.unsent and not thread.workers:
-                thread.wrap_call = (*self.unsent.pop(), _nothing)
+                thread.wrap_call = (*self.unsent.pop(), lambda: None)
             self._call_wraps()
             return
         called |= thread.workers
@@ -302,7 +302,3 @@ def _await_sent(
     for event in sent:
         event.wait(max(0.0, until - time.monotonic()))
     execution.event(go_on)
-
-
-def _nothing() -> None:
-    """A callback for calls whose sending nobody awaits."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 from chiron_io import OUTPUT
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from wrap.core.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
-#: The style of such functions.
-COMMAND = "command"
 #: Placeholders for paths in a command's words: files in place of stdin and stdout; with a name, a
 #: stream or another output.
 _PLACES = re.compile(r"\{(in|out)(?::([^{}]+))?\}")
@@ -63,17 +61,16 @@ _VARIABLES = {
 
 
 class Command(FunctionRunner):
-    """Runs a program for each input, in the function's folder, with no shell.
-
-    Raises ImportError if the program is not installed.
-    """
+    """Runs a program for each input, in the function's folder, with no shell."""
 
     uses_io = True
     starts_programs = True
 
-    def __init__(self, name: str, words: Sequence[str], folder: Path) -> None:
-        super().__init__(name, COMMAND)
-        program = words[0]
+    def __init__(self, name: str, style: str, place: Place) -> None:
+        super().__init__(name, style, place)
+        if not (words := place.wrap.commands.get(name)):
+            raise ValueError(f"function {name}: its style is {style}, and it has no command")
+        program, folder = words[0], place.folder / name / PACKAGE
         if not shutil.which(folder / program if os.sep in program else program):
             raise ImportError(
                 f"function {name}: no program {program} is installed here: name its Debian "
@@ -85,12 +82,6 @@ class Command(FunctionRunner):
         places = [found.groups() for word in words for found in _PLACES.finditer(word)]
         self._places = dict.fromkeys(places)
         self._takes_file, self._gives_file = (("in", None) in places, ("out", None) in places)
-
-    @classmethod
-    def of(cls, name: str, style: str, place: Place) -> Self:
-        if not (words := place.wrap.commands.get(name)):
-            raise ValueError(f"function {name}: its style is {style}, and it has no command")
-        return cls(name, words, place.folder / name / PACKAGE)
 
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
@@ -123,7 +114,7 @@ class Command(FunctionRunner):
                     )
                 files.flow(program.kill)
                 try:
-                    said.follow(ours, program, partial(files.has_answered, task_io))
+                    said.follow(ours, program, files.has_answered)
                 finally:
                     program.kill()
                     status = program.wait()
@@ -271,13 +262,13 @@ class _Files:
             raise TaskError("no-stream", what)
         return _path(self.source(self._io.given(name)))
 
-    def has_answered(self, task_io: TaskIO | None) -> bool:
+    def has_answered(self) -> bool:
         """Whether its answer has begun, or the task is not watched."""
         answer = self._outputs.get(OUTPUT)
-        if answer is None or task_io is None or not task_io.watched:
+        if answer is None or self._io is None or not self._io.watched:
             return True
         if os.fstat(answer).st_size:
-            task_io.wrote()
+            self._io.wrote()
             return True
         return False
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
 from wrap.core.errors import TaskError
@@ -47,7 +47,10 @@ class Place:
 
 
 class FunctionRunner(ABC):
-    """Prepares, calls and closes one function. Optional steps do nothing by default."""
+    """Prepares, calls and closes one function. Optional steps do nothing by default.
+
+    Raises ImportError if it cannot run at that place, ValueError if its declaration is incomplete.
+    """
 
     #: Whether `call` can run without an import.
     is_prepared = True
@@ -66,19 +69,11 @@ class FunctionRunner(ABC):
     #: Its observed changes of process-wide state.
     changes = _UNCHANGED
 
-    def __init__(self, name: str, style: str) -> None:
+    def __init__(self, name: str, style: str, place: Place) -> None:
         self.name = name
         self.style = style
         #: Called when `prepare` has imported the function.
         self.after_import: Callable[[], object] = lambda: None
-
-    @classmethod
-    @abstractmethod
-    def of(cls, name: str, style: str, place: Place) -> Self:
-        """Create the runner of the function `name` of a wrap.
-
-        Raises ImportError if it cannot run there, ValueError if its declaration is incomplete.
-        """
 
     def prepare(self) -> None:  # noqa: B027 (optional)
         """Import the function, once. Raises ImportError."""
@@ -141,15 +136,15 @@ class FunctionRunner(ABC):
         """Release its resources: the wrap is ending."""
 
 
-def raised(name: str, said: str, frames: Sequence[str], place: str) -> TaskError:
+def raised(name: str, said: str, frames: Sequence[str]) -> TaskError:
     """Return the task's error for an exception in its function.
 
     Args:
         name, said: the exception's class and message.
-        frames: the frames in the function's own files.
-        place: the last frame, or empty.
+        frames: the frames in the function's own files, ``FILE:LINE in NAME``, the innermost last.
     """
     said = redacted(said)
+    place = frames[-1].rpartition(" in ")[0] if frames else ""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     message = ": ".join(filter(None, (name, first)))[:SHOWN] + (f" ({place})" if place else "")

@@ -11,8 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from wrap.core.errors import TaskError
 from wrap.core.wrap_spec import Seen
@@ -44,9 +43,6 @@ class InRuntime(FunctionRunner):
     """A function whose handler runs in the process `runtime`.
 
     `exits` is the call by which a handler ends that process.
-
-    Args:
-        folder: the parent of its folder ``function``.
     """
 
     runtime: ClassVar[type[RuntimeProcess]]
@@ -55,19 +51,15 @@ class InRuntime(FunctionRunner):
     forkable = False
     in_python = False
 
-    def __init__(self, name: str, style: str, folder: Path) -> None:
-        super().__init__(name, style)
-        self._directory = folder
-        self.folder = folder / PACKAGE
+    def __init__(self, name: str, style: str, place: Place) -> None:
+        super().__init__(name, style, place)
+        self._directory = place.folder / name
+        self.folder = self._directory / PACKAGE
         self._loading = threading.Lock()
         self._loaded_in: RuntimeProcess | None = None
         self._task: int | None = None
         self._at_import: set[str] | None = None
         self._in_runs = set[str]()
-
-    @classmethod
-    def of(cls, name: str, style: str, place: Place) -> Self:
-        return cls(name, style, place.folder / name)
 
     @abstractmethod
     def code(self) -> str:
@@ -185,6 +177,4 @@ class InRuntime(FunctionRunner):
         if "error" not in answer:
             return None
         log.tell(self.name, answer["stack"] or f"{answer['error']}: {answer['message']}")
-        frames = self.frames(answer)
-        place = frames[-1].partition(" in ")[0] if frames else ""
-        return raised(answer["error"], answer["message"], frames, place)
+        return raised(answer["error"], answer["message"], self.frames(answer))

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from wrap.core.errors import TaskError
 from wrap.functions import java_build
@@ -24,8 +24,6 @@ from wrap.functions.in_runtime import InRuntime
 from wrap.functions.runtime_process import Content, Message, RuntimeProcess
 from wrap.values.value import Object
 
-#: The style of such functions.
-JAVA = "java"
 #: Options for least memory and threads, unless the user sets JVM options.
 _OPTIONS = ("-XX:+UseSerialGC", "-Xms16m")
 #: The percentage of the wrap's memory for the heaps of all its JVMs. The profiles of its functions
@@ -135,12 +133,11 @@ class Java(InRuntime):
 
     runtime, exits = JavaProcess, "System.exit"
 
-    @classmethod
-    def of(cls, name: str, style: str, place: Place) -> Self:
+    def __init__(self, name: str, style: str, place: Place) -> None:
+        super().__init__(name, style, place)
         wrap = place.wrap
         own = [[wrap.functions[wrap.tasks[task]] for task in tasks] for tasks in wrap.processes]
-        JavaProcess.in_wrap = max(1, sum(JAVA in styles for styles in own))
-        return super().of(name, style, place)
+        JavaProcess.in_wrap = max(1, sum(style in styles for styles in own))
 
     def state(self) -> dict[str, str]:
         given = super().state().items()

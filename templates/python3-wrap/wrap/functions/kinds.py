@@ -22,14 +22,14 @@ KINDS: Mapping[str, tuple[str, str]] = {
 def functions_of(place: Place, names: Iterable[str] | None = None) -> dict[str, FunctionRunner]:
     """Return function name -> runner for a wrap, or for some of its functions; imports no handler.
 
-    Raises ValueError for a style outside `KINDS`, and the errors of `FunctionRunner.of`.
+    Raises ValueError for a style outside `KINDS`, and the errors of `FunctionRunner`.
     """
     declared = place.wrap.functions
     functions = declared if names is None else {name: declared[name] for name in names}
     for name, style in functions.items():
         if style not in KINDS:
             raise ValueError(f"function {name}: style {style!r} is none of {', '.join(KINDS)}")
-    return {name: _kind(style).of(name, style, place) for name, style in functions.items()}
+    return {name: _kind(style)(name, style, place) for name, style in functions.items()}
 
 
 def _kind(style: str) -> type[FunctionRunner]:

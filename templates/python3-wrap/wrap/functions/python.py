@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place
@@ -31,60 +31,32 @@ if TYPE_CHECKING:
 
 
 class PythonHandler(FunctionRunner):
-    """A function with a ``handler.py``, or a package ``handler``.
-
-    Args:
-        folder: the parent of its folder ``function``.
-        alone: whether its wrap has no other function.
-        apart: whether its processes run no other function.
-        forked: whether its processes are forked.
-        stays: whether its import must not change the working directory, as other tasks run.
-    """
+    """A function with a ``handler.py``, or a package ``handler``."""
 
     is_prepared = False
 
-    def __init__(
-        self,
-        name: str,
-        style: str,
-        folder: Path,
-        *,
-        alone: bool,
-        apart: bool,
-        forked: bool,
-        stays: bool = False,
-    ) -> None:
-        super().__init__(name, style)
-        self._directory, folder = str(folder), folder / PACKAGE
-        self._apart = self.unsettled = apart
-        self._stays = stays
-        self._state = ProcessState(folder, alone=alone)
-        self._namespace = Namespace(name, folder)
+    def __init__(self, name: str, style: str, place: Place) -> None:
+        super().__init__(name, style, place)
+        wrap, directory = place.wrap, place.folder / name
+        self._directory, self._folder = str(directory), directory / PACKAGE
+        self._alone = len(wrap.functions) == 1
+        #: Whether its processes run no other function.
+        self._apart = self._alone if place.one_process else not _shares_process(name, wrap)
+        self.unsettled = self._apart
+        #: Whether its import must not change the working directory, as other tasks run.
+        self._stays = place.is_interpreter and not self._alone
+        self._state = ProcessState(self._folder, alone=self._alone)
+        self._namespace = Namespace(name, self._folder)
         # Import the libraries of each call before processes are forked.
-        if self._namespace.uses_flask or (forked and self._namespace.answers_unusually):
+        is_forked = name in wrap.forked
+        if self._namespace.uses_flask or (is_forked and self._namespace.answers_unusually):
             importlib.import_module("wrap.functions.by_flask")
         elif style != "flask":
             importlib.import_module("werkzeug.wrappers")
-        self._folder = folder
-        self._alone = alone
         self._application: Application | None = None
         self._loading = threading.Lock()
         self._raw = styles.is_raw()
         self._module: Any = None
-
-    @classmethod
-    def of(cls, name: str, style: str, place: Place) -> Self:
-        alone = len(place.wrap.functions) == 1
-        apart = alone if place.one_process else not _shares_process(name, place.wrap)
-        forked = name in place.wrap.forked
-        stays = place.is_interpreter and not alone
-        return cls(
-            *(name, style, place.folder / name),
-            alone=alone,
-            apart=apart,
-            forked=forked,
-            stays=stays,
-        )
 
     @property
     def sees_head(self) -> bool:  # type: ignore[override]

@@ -20,11 +20,11 @@ def generators(*, draw: int = 0) -> dict[str, int]:
             that the function seeds the generator.
     """
     found = {}
-    for name, (module, state, _) in _GENERATORS.items():
+    for name, (module, state, draws) in _GENERATORS.items():
         if loaded := sys.modules.get(module):
             with contextlib.suppress(AttributeError):  # still being imported
                 if draw:
-                    _DRAWS[name](loaded, draw)
+                    draws(loaded, draw)
                 found[name] = state(loaded)
     for name, each in _of_libraries():
         if draw:
@@ -34,9 +34,9 @@ def generators(*, draw: int = 0) -> dict[str, int]:
 
 
 def reseed_all() -> None:
-    for module, _, reseed in _GENERATORS.values():
+    for module, _, _ in _GENERATORS.values():
         if loaded := sys.modules.get(module):
-            reseed(loaded)
+            loaded.seed()
     for _, each in _of_libraries():
         random.Random.seed(each)  # a subclass may need other arguments
 
@@ -53,28 +53,24 @@ def _of_libraries() -> Iterator[tuple[str, random.Random]]:
                     yield f"{module.__name__}.{name}", each
 
 
-#: Generator -> its module, how to read its state, and how to seed it with fresh entropy.
-_GENERATORS: Mapping[str, tuple[str, Callable[[Any], int], Callable[[Any], Any]]] = {
+#: Generator -> its module, which seeds it with fresh entropy by ``seed()``; how to read its state,
+#: and how to draw so many numbers.
+_GENERATORS: Mapping[str, tuple[str, Callable[[Any], int], Callable[[Any, int], Any]]] = {
     "random.seed": (
         "random",
         lambda random: hash(random.getstate()),
-        lambda random: random.seed(),
+        lambda random, count: random.getrandbits(32 * count),
     ),
     "numpy.random.seed": (
         "numpy.random",
         lambda random: hash(tuple(map(bytes, random.get_state()[1:2])) + random.get_state()[2:]),
-        lambda random: random.seed(),
+        lambda random, count: random.random_sample(count),
     ),
     "torch.manual_seed": (
         "torch",
         lambda torch: hash(bytes(torch.get_rng_state().tolist())),
-        lambda torch: torch.seed(),
+        lambda torch, count: torch.rand(count),
     ),
-}
-_DRAWS: Mapping[str, Callable[[Any, int], Any]] = {
-    "random.seed": lambda random, count: random.getrandbits(32 * count),
-    "numpy.random.seed": lambda random, count: random.random_sample(count),
-    "torch.manual_seed": lambda torch, count: torch.rand(count),
 }
 #: `ProcessState.take_back` replaces seeds set by an import.
 SEEDS = frozenset({*_GENERATORS, "random.setstate", "numpy.random.set_state"})

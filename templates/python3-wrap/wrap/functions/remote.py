@@ -6,7 +6,7 @@ A status of 400 or above is an error, as for a handler.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from wrap.core.errors import TaskError
 from wrap.functions import styles
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wrap.core.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
-#: The style of such functions.
-REMOTE = "remote"
 #: Headers of a request that concern only client and gateway. Without Accept-Encoding, answers come
 #: unencoded and can be joined with others.
 _UNSENT = styles.OF_SERVER | {"accept-encoding", "expect", "host"}
@@ -28,26 +26,17 @@ _HEADER = "HTTP_"
 
 
 class Remote(FunctionRunner):
-    """A function of the gateway at `gateway_url`.
+    """A function of the gateway at `Place.gateway_url`."""
 
-    Args:
-        limit_s: the timeout of a call, in seconds.
-        longest: the longest answer, in bytes.
-    """
-
-    def __init__(self, name: str, gateway_url: str, limit_s: float, longest: int) -> None:
-        super().__init__(name, REMOTE)
-        self._url = f"{gateway_url.rstrip('/')}/function/{name}"
-        self._limit_s = limit_s
-        self._longest = longest
+    def __init__(self, name: str, style: str, place: Place) -> None:
+        super().__init__(name, style, place)
+        self._url = f"{place.gateway_url.rstrip('/')}/function/{name}"
+        #: The timeout of a call, in seconds.
+        self._limit_s = place.wrap.timeouts_s.get(name, place.wrap.timeout_s)
+        self._longest = place.longest
         from wrap.net.interruptible import pool_manager
 
         self._connections = pool_manager(retries())
-
-    @classmethod
-    def of(cls, name: str, style: str, place: Place) -> Self:
-        limit_s = place.wrap.timeouts_s.get(name, place.wrap.timeout_s)
-        return cls(name, place.gateway_url, limit_s, place.longest)
 
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]

@@ -7,7 +7,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from contextvars import Context
@@ -296,7 +295,7 @@ def _failure(error: BaseException, function: str) -> TaskError:
             "exited", message, caught=("exited", cause_of("exited", f"{call}({shown})"))
         )
     frames = frames_of(error, partial(_own_file, function))
-    return raised(type(error).__name__, _said(error), frames, _place(error, function))
+    return raised(type(error).__name__, _said(error), frames)
 
 
 def _said(error: BaseException) -> str:
@@ -306,15 +305,6 @@ def _said(error: BaseException) -> str:
         raise
     except BaseException as fault:
         return f"str() of it raised {type(fault).__name__}"
-
-
-def _place(error: BaseException, function: str) -> str:
-    """Return ``file:line`` of the innermost frame of the error in the function's own files."""
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if file := _own_file(function, frame.f_code.co_filename):
-            place = f"{file}:{line}"
-    return place
 
 
 def _own_file(function: str, file: str) -> str | None:

@@ -17,7 +17,7 @@ from chiron_io import OUTPUT
 from wrap.core.buckets.routes import ALL, emission_targets
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
-from wrap.core.wrap_spec import InBuckets, Wrap
+from wrap.core.wrap_spec import Wrap
 from wrap.functions import styles
 from wrap.net.messages import Result
 from wrap.pipes.broker import Open
@@ -94,12 +94,13 @@ class TaskIO:
     def emit(self, name: str, value: Any, group: str | None = None) -> None:
         """Emit an output; drop it if no task and no bucket needs it.
 
-        Raises TaskError as `styles.output` does.
+        Raises TaskError as `styles.output` does; ValueError if buckets are declared without it.
         """
         group = None if group is None else str(group)
         entry = self._wrap.entry
-        if entry is not None and (buckets := entry.in_buckets.get(self._result.task)):
-            self._put(buckets, name, value, group)
+        if entry is not None and entry.buckets is not None:
+            emission_targets(entry.buckets, entry.names[self._result.task], name)
+            self._put(name, value, group)
             return
         if ALL in self._awaited:
             self._all.append((name, group, styles.output(_STYLE, value).in_json()))
@@ -115,9 +116,8 @@ class TaskIO:
         else:
             self._give(name, output=output)
 
-    def _put(self, buckets: InBuckets, name: str, value: Any, group: str | None) -> None:
+    def _put(self, name: str, value: Any, group: str | None) -> None:
         """Put an object into buckets, numbered so that a repeated run puts the same numbers."""
-        emission_targets(buckets.declared, buckets.task, name)
         output = styles.output(_STYLE, value)
         with self._giving:
             if self._over:

@@ -48,7 +48,7 @@ def failed(
 
     The answer has the timeline of the results `seen`, if there are any.
     """
-    runtime.metrics.failed(error.code)
+    runtime.metrics.failures.add(error.code)
     said = error_fields(runtime, error, arrived)
     if seen:
         said["timeline"] = timeline(runtime.wrap, seen, arrived, time.monotonic())

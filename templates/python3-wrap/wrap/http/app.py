@@ -27,15 +27,7 @@ from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
 from wrap.functions.styles import UNSAID, unless_failed
 from wrap.http.answering import Answering
-from wrap.http.answers import (
-    asked_by,
-    export,
-    failed,
-    lack,
-    not_begun,
-    passed_back,
-    traced,
-)
+from wrap.http.answers import asked_by, export, failed, lack, not_begun, passed_back, traced
 from wrap.http.controls import controls
 from wrap.http.handing_on import NOT_TAKEN, can_be_taken, hander_of
 from wrap.http.probes import View, probes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from wrap.core.builds import OTHER_BUILD, build_of, is_given_back, may_hand_on, other_build
+from wrap.core.builds import OTHER_BUILD, build_of, other_build
 from wrap.core.errors import TaskError
 from wrap.core.recovery import may_retry
 from wrap.dispatch.runtime import Runtime
@@ -22,6 +22,10 @@ _ASKING_S = 2.0
 NOT_TAKEN = 421
 #: Bytes of the longest request to keep until its answer, so that it can be handed on.
 _LONGEST = 1 << 20
+#: How long an entry keeps a handed-on request while another wrap is not of its build, in seconds. A
+#: gateway picks any replica, so some calls reach the other build. Later, the last replica of the
+#: entry's own build may have ended.
+_KEPT_S = 2.0
 
 
 class HandedOnError(TaskError):
@@ -78,7 +82,7 @@ class GivesBack:
         """Raise TaskError, ``other-build``, if another wrap is of another build for too long."""
         now = time.monotonic()
         self._since = self._since or now
-        if is_given_back(self._since, now):
+        if now >= self._since + _KEPT_S:
             raise other_build("another wrap is not of the build that a request was handed on to")
 
 
@@ -90,7 +94,8 @@ def hander_of(
     if environ.get(HANDED):
         # Otherwise two entries could hand it back and forth.
         return GivesBack()
-    if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts):
+    # Some of its tasks may have begun before, so another attempt must be left.
+    if not (wrap.remotes and build and may_retry(0, wrap.attempts)) or len(body) > _LONGEST:
         return None
     return Hander(runtime, environ, body, deadline)
 

@@ -13,7 +13,7 @@ from wrap.http.response import Response
 from wrap.http.server.connection import LOAD
 from wrap.net.gateway_client import ADDRESS
 from wrap.net.peer_server import PeerServer
-from wrap.observe.metrics import PROMETHEUS, page, process_metrics, replica_metrics
+from wrap.observe.metrics import PROMETHEUS, process_metrics, replica_metrics
 from wrap.workers.pulse import Pulse
 
 if TYPE_CHECKING:
@@ -48,14 +48,15 @@ def probes(
     def metrics(environ: Environ) -> Response:
         taken, queued = environ[LOAD]()
         taken += participant.in_hand if participant is not None else 0
-        held = events.size if events is not None else runtime.budget.held if runtime.budget else 0
-        firings = events.load if events is not None else None
+        buckets = None if events is None else events.buckets
+        held = buckets.size if buckets else runtime.budget.held if runtime.budget else 0
+        firings = buckets.load if buckets else None
         lines = replica_metrics(runtime, replica, taken, queued, held, firings)
         lines += runtime.metrics.lines() + process_metrics()
         lines += listener.refusals.count.lines() if listener is not None else []
         lines += events.metrics() if events is not None else []
         lines += runtime.spans.dropped.lines() if runtime.spans is not None else []
-        return Response(page(lines), content_type=PROMETHEUS)
+        return Response("\n".join((*lines, "")), content_type=PROMETHEUS)
 
     views = dict(zip(PROBES, (health, name, direct, metrics), strict=True))
     return {("GET", path): view for path, view in views.items()}

@@ -14,11 +14,11 @@ from wrap.core.retry import is_called_again
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.gateway_client import OK, Gateway, failure, results_of
-from wrap.net.messages import Ident, Request, Result
+from wrap.net.messages import Request, Result
 from wrap.net.peer_connection import Message, Received
 from wrap.net.peer_pool import PeerPool
 from wrap.net.replicas import Replicas
-from wrap.net.transport import GRACE_S, Answered, Forwarded
+from wrap.net.transport import GRACE_S, Answered, Forwarded, Transport
 from wrap.values.shared_memory import Shared
 
 #: The kind of a message that asks a wrap to run tasks and return their results.
@@ -29,7 +29,7 @@ ANSWER = "answer"
 ENDING = 503
 
 
-class Direct:
+class Direct(Transport):
     """Reaches the replicas of other wraps, whose addresses it gets from the gateway.
 
     The other parameters are those of `wrap.net.peer_pool.PeerPool`.
@@ -104,9 +104,6 @@ class Direct:
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         """Forward through the gateway, as every whole request goes."""
         return self._gateway.forward(wrap, request, deadline)
-
-    def release(self, execution: Ident) -> None:
-        """Do nothing: nothing is kept of an execution."""
 
 
 def is_refused(answer: Received) -> bool:

@@ -15,10 +15,10 @@ from wrap.config.redaction import redacted
 from wrap.core.builds import build_of
 from wrap.core.errors import TaskError, too_late
 from wrap.core.limits import left_s
-from wrap.core.retry import REPLACEMENT, has_broken, is_called_again
+from wrap.core.retry import REPLACEMENT, is_called_again
 from wrap.net import framing
-from wrap.net.messages import Ident, Request, Result
-from wrap.net.transport import GRACE_S, Answered, Forwarded
+from wrap.net.messages import Request, Result
+from wrap.net.transport import GRACE_S, Answered, Forwarded, Transport
 from wrap.values.shared_memory import Shared
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ CONNECT_S = 5.0
 #: The status of an answer without an error.
 OK = 200
 _NO_ADDRESS = 404
+#: The statuses of the gateway's own answer if the wrap has ended or has no replica now.
+_BROKEN = frozenset((500, 502, 503))
 _SHOWN = 200
 #: The most bytes of a host and a port.
 _LONGEST_ADDRESS = 1 << 16
@@ -54,7 +56,7 @@ def retries() -> Retry:
     return Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
 
 
-class Gateway:
+class Gateway(Transport):
     """Calls wraps as OpenFaaS functions, over connections that are kept.
 
     Args:
@@ -119,7 +121,7 @@ class Gateway:
         asked = time.monotonic()
         remaining = left_s(asked, deadline)
         status, body = self._post(wrap, request, remaining, sent)
-        if has_broken(status, is_of_wrap=_told(body) is not None):
+        if status in _BROKEN and _told(body) is None:
             raise _BrokenError(failure(wrap, status, body))
         if status != OK:
             raise failure(wrap, status, body)
@@ -175,9 +177,6 @@ class Gateway:
         if answer.status != OK and not is_its_own and _told(answer.body) is None:
             raise failure(wrap, answer.status, answer.body)
         return answer
-
-    def release(self, execution: Ident) -> None:
-        """Do nothing: nothing is kept of an execution."""
 
     def _request(
         self,

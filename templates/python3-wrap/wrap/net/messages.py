@@ -98,21 +98,9 @@ class Request:
         return [self._header(objects), *(each.unsent_within() for each in self.objects.values())]
 
     def _header(self, objects: Sequence[tuple[Any, ...]]) -> Unsent:
-        return _encode(
-            (
-                *(self.ident.watch, self.ident.mark, self.ident.number, self.ident.trace),
-                *(
-                    self.tasks,
-                    objects,
-                    list(self.gives),
-                    self.rest,
-                    self.alone,
-                    self.process,
-                    self.live,
-                    self.piecewise,
-                ),
-            )
-        )
+        ident = self.ident.watch, self.ident.mark, self.ident.number, self.ident.trace
+        more = self.rest, self.alone, self.process, self.live, self.piecewise
+        return _encode((*ident, self.tasks, objects, list(self.gives), *more))
 
     @classmethod
     def read(cls, frames: Iterator[Frame | Shared]) -> Request | None:

@@ -74,7 +74,8 @@ class PeerConnection:
         self._frames: list[Frame | Shared] = []
         self._header: tuple[str, int, list[Any]] | None = None
         self._budget = budget
-        self._receiving = True
+        #: Whether the budget allows reading.
+        self.receiving = True
         self._sent: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._open = True
@@ -87,11 +88,6 @@ class PeerConnection:
     @property
     def sending(self) -> bool:
         return bool(self._outflow)
-
-    @property
-    def receiving(self) -> bool:
-        """Whether the budget allows reading."""
-        return self._receiving
 
     def send(self, message: Message, sent: Callable[[], None] | None = None) -> bool:
         """Send a message; return whether the connection is open, as far as is known.
@@ -163,7 +159,7 @@ class PeerConnection:
 
     def _receive(self, receiving: bool) -> None:
         with self._lock:
-            self._receiving = receiving
+            self.receiving = receiving
             if self._open:
                 self._loop.renew(self)
 

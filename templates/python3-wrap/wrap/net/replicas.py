@@ -11,10 +11,8 @@ from wrap.core.errors import TaskError
 from wrap.core.replicas import KNOWN_S, KnownReplicas
 
 
-class Replicas:
-    """The known replicas of a wrap; executions are assigned to them by number.
-
-    `wrap.core.replicas.KnownReplicas` has the rules and the attributes.
+class Replicas(KnownReplicas):
+    """The known replicas of a wrap, and the requests for more.
 
     Args:
         ask: returns the address of a replica; None if the wrap accepts no messages.
@@ -28,19 +26,11 @@ class Replicas:
         reach: Callable[[str], None],
         start: Callable[[Callable[[], None]], object],
     ) -> None:
+        super().__init__()
         self._ask = ask
         self._reach = reach
         self._start = start
-        self._rules = KnownReplicas()
         self._asking = threading.Lock()
-
-    @property
-    def lost(self) -> bool:
-        return self._rules.lost
-
-    @property
-    def is_stranger(self) -> bool:
-        return self._rules.is_stranger
 
     def of(self, execution: int, within_s: float = KNOWN_S) -> str | None:
         """Return the replica for an execution, or None; it is the same as long as it exists.
@@ -48,36 +38,34 @@ class Replicas:
         An answer of the gateway that is older than `within_s` is not used.
         """
         self.known(within_s=within_s)
-        return self._rules.of(execution)
+        return super().of(execution)
 
     def known(self, but: str = "", within_s: float = KNOWN_S) -> tuple[str, ...]:
         """Return the known replicas that are not ending, without `but`.
 
         If there are any, no caller waits for the gateway: it may name a replica that still starts.
         """
-        rules = self._rules
-        is_due = rules.is_due(time.monotonic(), within_s)
-        if is_due and self._asking.acquire(blocking=not rules.may_continue_meanwhile):
-            if rules.staying(but):
+        is_due = self.is_due(time.monotonic(), within_s)
+        if is_due and self._asking.acquire(blocking=not self.may_continue_meanwhile):
+            if self.staying(but):
                 try:
                     self._start(partial(self._look, within_s))
                 except RuntimeError:  # no thread could be started
                     self._asking.release()
             else:
                 self._look(within_s)
-        return rules.staying(but)
+        return self.staying(but)
 
     def _look(self, within_s: float) -> None:
         """Ask the gateway if no other thread has asked."""
         try:
-            if self._rules.is_due(time.monotonic(), within_s):
+            if self.is_due(time.monotonic(), within_s):
                 self._learn()
         finally:
             self._asking.release()
 
     def _learn(self) -> None:
-        rules = self._rules
-        rules.forget_ended(time.monotonic())
+        self.forget_ended(time.monotonic())
         try:
             address = self._found()
         except (OSError, ValueError, TaskError) as error:
@@ -85,10 +73,10 @@ class Replicas:
             # A replica of another build closes the connection when the proof is wrong.
             proves_nothing = isinstance(error, ConnectionError | ValueError)
             is_stranger = proves_nothing and not isinstance(error, ConnectionRefusedError)
-            rules.failed(time.monotonic(), is_gateway, is_timeout, is_stranger)
+            self.failed(time.monotonic(), is_gateway, is_timeout, is_stranger)
             print(f"no address of a wrap: {error}")
         else:
-            rules.answered(time.monotonic(), address)
+            self.answered(time.monotonic(), address)
 
     def _found(self) -> str | None:
         """Return the replica that the gateway names, once reached; None if `ask` returns None.
@@ -107,14 +95,8 @@ class Replicas:
         return address
 
     def _reach_new(self, address: str | None) -> None:
-        if address is not None and self._rules.is_new(address):
+        if address is not None and self.is_new(address):
             self._reach(address)
 
     def mark_ending(self, address: str) -> None:
-        self._rules.mark_ending(time.monotonic(), address)
-
-    def is_ending(self, address: str) -> bool:
-        return self._rules.is_ending(address)
-
-    def forget(self, address: str) -> None:
-        self._rules.forget(address)
+        self.ends(time.monotonic(), address)

@@ -130,7 +130,7 @@ class Metrics:
             also_s=slo_s,
             counted=("http_requests_total", "Requests that were answered."),
         )
-        self._failures = Counter(
+        self.failures = Counter(
             "chiron_request_failures_total",
             "Requests that were answered with an error, by its code.",
             "error",
@@ -140,7 +140,7 @@ class Metrics:
             "Seconds that a handler ran, also where it failed.",
             "function",
         )
-        self._failed_runs = Counter(
+        self.failed_runs = Counter(
             "chiron_function_failures_total",
             "Runs of a function that failed, also those that were started again, by their error.",
             *("function", "error"),
@@ -148,19 +148,16 @@ class Metrics:
         for code in _USUAL_CODES:
             self._requests.expect(code, "post")
         for error in _USUAL_ERRORS:
-            self._failures.expect(error)
+            self.failures.expect(error)
         for function in functions:
             self._runs.expect(function)
             for error in _USUAL_ERRORS:
-                self._failed_runs.expect(function, error)
+                self.failed_runs.expect(function, error)
 
     def answered(self, method: str, code: str, seconds: float) -> None:
         """Count a request answered with an HTTP status, `seconds` after it was complete."""
         told = method.lower()
         self._requests.observe(seconds, code, told if told in _METHODS else _OTHER_METHOD)
-
-    def failed(self, error: str) -> None:
-        self._failures.add(error)
 
     def ran(self, result: Result) -> None:
         """Count a task that has ended; an output emitted before its end is not a run."""
@@ -168,15 +165,12 @@ class Metrics:
             return
         self._runs.observe(result.ended - result.started, result.function)
         if result.error is not None:
-            self.run_failed(result.function, result.error["code"])
-
-    def run_failed(self, function: str, error: str) -> None:
-        self._failed_runs.add(function, error)
+            self.failed_runs.add(result.function, result.error["code"])
 
     def lines(self) -> list[str]:
         lines = [
-            *(self._requests.lines() + self._failures.lines()),
-            *(self._runs.lines() + self._failed_runs.lines()),
+            *(self._requests.lines() + self.failures.lines()),
+            *(self._runs.lines() + self.failed_runs.lines()),
         ]
         if self._slo_s is not None:
             about = "The service level objective: in how many seconds a request is to be answered."
@@ -188,31 +182,22 @@ class StreamMetrics:
     """The outcomes of events and of the firings of `buckets`; any thread may call its methods."""
 
     def __init__(self, buckets: Iterable[str]) -> None:
-        self._events = Counter("chiron_events_total", "Events that were taken in.")
-        self._failures = Counter(
+        self.events = Counter("chiron_events_total", "Events that were taken in.")
+        self.failures = Counter(
             "chiron_firing_failures_total", "Runs of what a bucket fired that failed.", "bucket"
         )
-        self._delays = Histogram(
+        self.delays = Histogram(
             "chiron_firing_delay_seconds",
             "Seconds from when a bucket had to fire to the end of what it fired.",
             "bucket",
         )
         for bucket in buckets:
-            self._failures.expect(bucket)
-            self._delays.expect(bucket)
-
-    def took(self, events: int) -> None:
-        self._events.add(by=events)
-
-    def ended(self, bucket: str, delay_s: float) -> None:
-        self._delays.observe(delay_s, bucket)
-
-    def failed(self, bucket: str) -> None:
-        self._failures.add(bucket)
+            self.failures.expect(bucket)
+            self.delays.expect(bucket)
 
     def lines(self, dead_letters: int | None = None) -> list[str]:
         """Return all metrics, and the number of dead letters if there can be any."""
-        lines = self._events.lines() + self._failures.lines() + self._delays.lines()
+        lines = self.events.lines() + self.failures.lines() + self.delays.lines()
         if dead_letters is not None:
             about = "Requests and windows that were set aside: chiron dead-letters."
             lines += _metric("chiron_dead_letters", "gauge", about, {"": dead_letters})
@@ -242,7 +227,7 @@ def replica_metrics(
     waiting = mechanism.waiting
     leaving, held, held_s = 0, 0, 0.0
     if pressure:
-        leaving, held, held_s = pressure.leaving, pressure.held, pressure.held_s
+        leaving, held, held_s = pressure.rules.leaving, pressure.rules.held, pressure.held_s
     which = _label(
         ("workflow", wrap.workflow),
         ("wrap", wrap.name),
@@ -314,10 +299,6 @@ def _started_s() -> float:
 
 #: Computed once: it would change with each correction of the clock.
 _STARTED_S = _started_s()
-
-
-def page(lines: Iterable[str]) -> str:
-    return "\n".join(lines) + "\n"
 
 
 def _counted(

@@ -121,9 +121,8 @@ class MemoryBudget:
 
     def _due(self, now: float) -> list[_Held]:
         """Return the objects that should go to disk, by the rule of `wrap.core.spilling`."""
-        with self._lock:
-            waiting = list(self._in_memory.values())
-            return due(waiting, now, self._ttl_s, self._quota, self.full, bool(self._waiting))
+        waiting = list(self._in_memory.values())
+        return due(waiting, now, self._ttl_s, self._quota, self.full, bool(self._waiting))
 
     def tend(self) -> None:
         """Write the due objects to disk. If there is no room, schedule another try."""

@@ -251,7 +251,7 @@ def is_json(text: str) -> bool:
         quick_json.check(text)
         return True
     try:  # msgspec refuses halves of surrogate pairs
-        json.loads(text, parse_int=str, parse_constant=_refuse)
+        json.loads(text, parse_int=str, parse_constant=quick_json.refuse)
     except ValueError:
         return False
     return True
@@ -262,7 +262,3 @@ def quoted(text: str) -> tuple[str, ...]:
     if text.isascii() and not any(map(text.__contains__, _ESCAPED)):
         return '"', text, '"'
     return (str(quick_json.encoded(text), "utf-8"),)
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)

@@ -50,7 +50,7 @@ class ForkClient:
         self._lock = threading.Lock()
         self._started: subprocess.Popen[bytes] | None = None
         self._channels: WeakSet[socket.socket] = WeakSet()
-        self._control, theirs = _control_sockets()
+        self._control, theirs = pair(socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
             status = 1
@@ -142,7 +142,7 @@ class ForkClient:
                 return
             dead.close()
             self._wait()
-            self._control, theirs = _control_sockets()
+            self._control, theirs = pair(socket.SOCK_SEQPACKET)
             with theirs:
                 descriptor = theirs.fileno()
                 self._started = subprocess.Popen(
@@ -155,10 +155,6 @@ class ForkClient:
             return
         with contextlib.suppress(ChildProcessError):  # a handler may have waited for any child
             os.waitpid(self._pid, 0)
-
-
-def _control_sockets() -> tuple[socket.socket, socket.socket]:
-    return pair(socket.SOCK_SEQPACKET)
 
 
 def _send(

@@ -22,6 +22,9 @@ class WorkerProcess:
         longest: most bytes of an output.
     """
 
+    #: An answer may come at any time.
+    receiving = True
+
     def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:
         self._channel = channel
         self._channel.setblocking(False)
@@ -47,11 +50,6 @@ class WorkerProcess:
     @property
     def sending(self) -> bool:
         return bool(self._outflow)
-
-    @property
-    def receiving(self) -> bool:
-        """Always True: an answer may come at any time."""
-        return True
 
     def post(self, request: Request) -> None:
         """Send a request; `flush` sends the bytes that do not fit into the socket now."""

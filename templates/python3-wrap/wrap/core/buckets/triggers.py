@@ -158,6 +158,9 @@ class _Window(StreamTrigger[Value]):
         self._items, self.size = {}, 0
         return (Batch(items, due_s),)
 
+    def on_time(self, now_s: float) -> Sequence[Batch[Value]]:
+        return self._take(self.due_s) if now_s >= self.due_s else ()
+
     def drain(self, now_s: float) -> Sequence[Batch[Value]]:
         return self._take(now_s)
 
@@ -177,9 +180,6 @@ class ByBatchSize(_Window[Value]):
                 self.due_s = now_s + self._wait_s
         return ()
 
-    def on_time(self, now_s: float) -> Sequence[Batch[Value]]:
-        return self._take(self.due_s) if now_s >= self.due_s else ()
-
 
 class ByTime(_Window[Value]):
     """Fires at the end of each window in which objects arrived.
@@ -196,9 +196,6 @@ class ByTime(_Window[Value]):
         if self._add(item) and len(self._items) == 1:
             self.due_s = (math.floor(now_s / self._window_s) + 1) * self._window_s
         return before
-
-    def on_time(self, now_s: float) -> Sequence[Batch[Value]]:
-        return self._take(self.due_s) if now_s >= self.due_s else ()
 
 
 class _InSession(StreamTrigger[Value]):

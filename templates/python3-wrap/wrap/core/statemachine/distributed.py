@@ -33,13 +33,6 @@ class Tolerance(NamedTuple):
         return failed > self.items or 100 * failed > self.percentage * total
 
 
-def tolerance(count: float | None, percentage: float | None) -> Tolerance:
-    """Return the tolerance of a Map's fields; nothing is tolerated without both."""
-    if count is None and percentage is None:
-        return Tolerance(0, 0)
-    return Tolerance(inf if count is None else count, inf if percentage is None else percentage)
-
-
 def is_label(text: str) -> bool:
     return 0 < len(text) <= LONGEST_LABEL and not _NOT_IN_LABEL.search(text)
 

@@ -39,21 +39,6 @@ class Evaluator(Protocol):
         """
 
 
-class NoEvaluator:
-    """The evaluator of machines without JSONata."""
-
-    def evaluate(
-        self,
-        expression: str,
-        names: Mapping[str, Any],
-        functions: Mapping[str, Function],
-        now: float,
-        seed: int,
-    ) -> Any:
-        """Raise ValueError."""
-        raise ValueError("the machine runs without an evaluator of JSONata")
-
-
 def expression_in(text: str) -> str | None:
     """Return the expression in a string, or None. Raises ValueError for an unpaired ``{%``."""
     opened, closed = text.startswith(_OPENING), text.endswith(_CLOSING)

@@ -17,7 +17,7 @@ from . import map_states
 from .chance import Chance
 from .entering import ENTER
 from .errors import StatesError, of_task
-from .expressions import Evaluator, NoEvaluator
+from .expressions import Evaluator
 from .flows import Contexts, Flows
 from .limit import LONGEST, Check, Limited, unlimited
 from .maps import input_of, is_failed
@@ -36,9 +36,10 @@ class Machine:
 
     Args:
         context: maps the input and the start time to the constant fields of the context object.
+        chance: the source of random values; a replay with the same source is identical.
+        evaluator: evaluates JSONata.
         check: called often during an evaluation. A StatesError that it raises fails the state. Any
             other exception ends the execution: the caller passes it no further event.
-        evaluator: evaluates JSONata; not needed without JSONata.
         most_bytes: the limit of a task's result and of a state's output, in bytes of JSON.
         longest: the limit of a text that an intrinsic function builds, in characters.
     """
@@ -48,8 +49,8 @@ class Machine:
         definition: Mapping[str, Any],
         context: Callable[[Any, float], Mapping[str, Any]],
         chance: Chance,
+        evaluator: Evaluator,
         check: Check = unlimited,
-        evaluator: Evaluator | None = None,
         most_bytes: float = inf,
         longest: float = LONGEST,
     ) -> None:
@@ -68,7 +69,7 @@ class Machine:
         #: Holds the time of the current event.
         self.contexts = Contexts()
         #: Evaluates the fields of states.
-        self.flows = Flows(chance, self.contexts, evaluator or NoEvaluator())
+        self.flows = Flows(chance, self.contexts, evaluator)
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
         self._whole: Scope

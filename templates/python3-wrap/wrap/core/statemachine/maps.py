@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from .datasets import Dataset, names_files
-from .distributed import MOST_CHILDREN, Tolerance, batches, tolerance
+from .distributed import MOST_CHILDREN, Tolerance, batches
 from .errors import StatesError
 from .limit import longest, look
 from .map_run import Destination
@@ -105,11 +105,12 @@ def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
-    """Return the tolerance of a distributed Map. Raises StatesError."""
-    return tolerance(
-        _whole_number(flow, visit, "ToleratedFailureCount", visit.state),
-        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 0, 100),
-    )
+    """Return the tolerance of a distributed Map; 0 without its fields. Raises StatesError."""
+    count = _whole_number(flow, visit, "ToleratedFailureCount", visit.state)
+    percentage = _number(flow, visit, "ToleratedFailurePercentage", visit.state, 0, 100)
+    if count is None and percentage is None:
+        return Tolerance(0, 0)
+    return Tolerance(inf if count is None else count, inf if percentage is None else percentage)
 
 
 def begins_of(flow: Flow, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[Any], float]:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from waitress import wasyncore
@@ -33,13 +34,38 @@ _LOOK_S = 10
 _RELIEF_S = 1.0
 
 
+@dataclass(frozen=True)
+class Hooks:
+    """Callbacks and settings of the program that serves."""
+
+    #: Paths whose GET the loop answers at once, even if all threads are busy; `app` must be quick.
+    probes: Collection[str] = ("/_/health",)
+    #: Whether a request with these headers (`CONTENT_TYPE`) is answered like a probe.
+    unqueued: Callable[[Mapping[str, str]], bool] = lambda _: False
+    #: How long requests in flight may take at the end, in seconds.
+    drain_s: float = 5.0
+    #: Whether it may stop accepting requests, so many seconds after the signal to end. Its watchdog
+    #: gets the signal then too, and still passes on requests of clients that have not noticed.
+    may_exit: Callable[[float], bool] = lambda _: True
+    #: Called as soon as the signal to end has come.
+    ending: Callable[[], None] = lambda: None
+    #: Called when the last request has been answered; returns the exit status.
+    close: Callable[[], int] = lambda: 0
+    #: Whether to restart the program in this process as soon as nothing is in flight. Connections
+    #: stay: requests that come meanwhile wait in them.
+    worn: Callable[[], bool] = lambda: False
+    #: Called after each turn of the loop, at least once a second until `close` is called.
+    turned: Callable[[], None] = lambda: None
+    #: Called for each request but probes, in any thread. Arguments: method, HTTP status of the
+    #: answer, seconds until the answer.
+    answered: Callable[[str, str, float], None] = lambda *_: None
+
+
 class Server(TcpWSGIServer):  # type: ignore[misc]
     """waitress's server, with the bounds of `wrap.core.shedding`, and with later answers.
 
     Args:
         most: bytes that all connections together may hold.
-        probes: paths that the loop answers itself.
-        unqueued, turned, answered: see `Hooks`.
     """
 
     def __init__(
@@ -47,15 +73,11 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         app: Callable[..., Iterable[bytes]],
         listener: socket.socket,
         most: int,
-        probes: Collection[str],
-        unqueued: Callable[[Mapping[str, str]], bool],
         dispatcher: Dispatcher,
-        turned: Callable[[], None],
-        answered: Callable[[str, str, float], None],
+        hooks: Hooks,
     ) -> None:
         self.channel_class = Channel
-        self.answered = answered
-        self._turned = turned
+        self.hooks = hooks
         connections = within_descriptors(_CONNECTIONS, _CONNECTIONS_SHARE)
         self.bounds = Bounds(most, connections, REQUEST)
         self.held = 0
@@ -65,8 +87,6 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self._app = app
         self._counting = threading.Lock()
         self._relieved = threading.Event()
-        self._probes = frozenset(probes)
-        self._unqueued = unqueued
         #: Actions for the loop itself, such as answers that need no thread.
         self._at_once: deque[Callable[[], None]] = deque()
         self._own_thread = threading.get_ident()
@@ -116,15 +136,15 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         if self.held > self.bounds.size:
             self._relieve(self.bounds.size)
             self._relieved.set()
-        self._turned()
+        self.hooks.turned()
 
     def add_task(self, channel: Channel) -> None:
         """Have a thread serve the request, or the loop if it needs no thread."""
         request = channel.requests[0]
         request.arrived = channel.arrived
         if not request.error:
-            is_probe = request.path in self._probes and request.command in ("GET", "HEAD")
-            request.is_probe = is_probe or self._unqueued(request.headers)
+            is_probe = request.path in self.hooks.probes and request.command in ("GET", "HEAD")
+            request.is_probe = is_probe or self.hooks.unqueued(request.headers)
         if request.error or request.is_probe:
             self.do_soon(channel.service)  # a thread may have called this, after the request before
         else:

@@ -139,7 +139,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self.server.count(self)
         if not request.is_probe:
             took_s = time.monotonic() - request.arrived
-            self.server.answered(request.command, self._status_of(request), took_s)
+            self.server.hooks.answered(request.command, self._status_of(request), took_s)
 
     def _status_of(self, request: Parser) -> str:
         if request.error:

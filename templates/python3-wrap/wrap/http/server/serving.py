@@ -16,50 +16,20 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NoReturn
 
 from wrap.core import memory_shares
 
-from .accepting import Server
+from .accepting import Hooks, Server
 from .dispatcher import Dispatcher
 from .program import STOP, begin_anew, flush, inherits, leave, show, told
 
-#: How long requests in flight may take after SIGTERM by default, in seconds.
-_DRAIN_S = 5.0
 #: How often to check whether the listener still exists, in seconds.
 _LISTENER_LOOK_S = 1.0
 #: How often a program that is to end or restart checks whether it can, in seconds.
 _ENDING_S = 0.05
-
-
-@dataclass(frozen=True)
-class Hooks:
-    """Callbacks and settings of the program that serves."""
-
-    #: Paths whose GET the loop answers at once, even if all threads are busy; `app` must be quick.
-    probes: Collection[str] = ("/_/health",)
-    #: Whether a request with these headers (`CONTENT_TYPE`) is answered like a probe.
-    unqueued: Callable[[Mapping[str, str]], bool] = lambda _: False
-    #: How long requests in flight may take at the end, in seconds.
-    drain_s: float = _DRAIN_S
-    #: Whether it may stop accepting requests, so many seconds after the signal to end. Its watchdog
-    #: gets the signal then too, and still passes on requests of clients that have not noticed.
-    may_exit: Callable[[float], bool] = lambda _: True
-    #: Called as soon as the signal to end has come.
-    ending: Callable[[], None] = lambda: None
-    #: Called when the last request has been answered; returns the exit status.
-    close: Callable[[], int] = lambda: 0
-    #: Whether to restart the program in this process as soon as nothing is in flight. Connections
-    #: stay: requests that come meanwhile wait in them.
-    worn: Callable[[], bool] = lambda: False
-    #: Called after each turn of the loop, at least once a second until `close` is called.
-    turned: Callable[[], None] = lambda: None
-    #: Called for each request but probes, in any thread. Arguments: method, HTTP status of the
-    #: answer, seconds until the answer.
-    answered: Callable[[str, str, float], None] = lambda *_: None
 
 
 def serve(
@@ -68,7 +38,7 @@ def serve(
     most: Callable[[], int],
     memory_bytes: int,
     start: Callable[[Callable[[], None]], object],
-    hooks: Hooks = Hooks(),
+    hooks: Hooks,
 ) -> NoReturn:
     """Serve `app`; exit after SIGTERM or SIGINT, with the status that `close` returns.
 
@@ -81,8 +51,7 @@ def serve(
     listener, *kept = sockets
     dispatcher = Dispatcher(start)
     bound = memory_shares.of_connections(memory_bytes)
-    at_once = hooks.probes, hooks.unqueued
-    server = Server(app, listener, bound, *at_once, dispatcher, hooks.turned, hooks.answered)
+    server = Server(app, listener, bound, dispatcher, hooks)
     dispatcher.set_thread_count(most())
     # Block the signals to end while a handler forks, until the new process handles them.
     os.register_at_fork(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Collection, Mapping
 from importlib import import_module
 
 from wrap.workers.mechanisms.mechanism import Mechanism
@@ -25,15 +24,3 @@ def kind_of(name: str) -> type[Mechanism]:
     if name not in _MECHANISMS:
         raise ValueError(f"mechanism {name!r} is none of {', '.join(_MECHANISMS)}")
     return _MECHANISMS[name]
-
-
-def mechanism_of(
-    name: str, slots: int, environment: Mapping[str, str], unforked: Collection[int] = ()
-) -> Mechanism:
-    """Return the mechanism `name` for a wrap with so many slots, which are its worker processes.
-
-    Workers of the slots `unforked` cannot be forked with their functions.
-
-    Raises ValueError if there is no such mechanism, or if a setting in `environment` is invalid.
-    """
-    return kind_of(name)(slots, environment, unforked)

@@ -6,13 +6,11 @@ for later executions, as the templates of such functions keep theirs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from functools import partial
 
 from wrap.workers.idle_workers import IdleWorkers
-from wrap.workers.mechanisms.mechanism import Candidate, Mechanism, Starter
-from wrap.workers.worker import WorkerProcess
+from wrap.workers.mechanisms.mechanism import Mechanism, Starter
 
 #: Idle workers to keep of a slot whose functions cannot be forked.
 _KEPT = 2
@@ -22,9 +20,6 @@ class Fork(Mechanism):
     """Workers that serve one execution; workers of the slots `unforked` serve many."""
 
     name = "fork"
-    most = math.inf
-    waiting = 0
-    full = "it was not begun in time"
 
     def __init__(
         self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
@@ -47,20 +42,3 @@ class Fork(Mechanism):
             else:
                 workers = IdleWorkers(starter.spawn, most=0)
             self._workers.append(workers)
-
-    def admit(self, candidate: Candidate) -> None:
-        """Admit `candidate` at once: the number of workers is unlimited."""
-        candidate.admit()
-
-    def admit_more(self) -> None:
-        """Do nothing: no execution waits."""
-
-    @property
-    def free(self) -> int:
-        return 1
-
-    def leave(self, candidate: Candidate) -> None:
-        """Do nothing: no execution waits."""
-
-    def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
-        self._workers[slot].give(process, sound)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import ClassVar, Protocol
@@ -29,13 +30,17 @@ class Starter(Protocol):
 
 
 class Mechanism(ABC):
-    """A way to get worker processes."""
+    """A way to get worker processes, as many as are needed unless a subclass limits them."""
 
     name: ClassVar[str]
     #: Whether its workers are interpreters of the server's process.
     in_server: ClassVar[bool] = False
     #: The reason in the error of an execution that was never admitted.
-    full: str
+    full = "it was not begun in time"
+    #: How many executions may run at once; infinite if there is no limit.
+    most: float = math.inf
+    #: How many executions have not been admitted yet, and how many more could begin at once.
+    waiting, free = 0, 1
     #: The workers of each slot, once started.
     _workers: list[IdleWorkers]
 
@@ -43,7 +48,11 @@ class Mechanism(ABC):
     def __init__(
         self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
     ) -> None:
-        """Get no worker yet. Raises ValueError if a setting in `environment` is invalid."""
+        """Get no worker yet. Raises ValueError if a setting in `environment` is invalid.
+
+        The `slots` are the worker processes of the plan. Workers of the slots `unforked` cannot be
+        forked with their functions.
+        """
 
     @property
     @abstractmethod
@@ -54,40 +63,23 @@ class Mechanism(ABC):
     def start(self, starter: Starter) -> None:
         """Get workers from `starter` from now on. Raises OSError or ImportError if it has none."""
 
-    @abstractmethod
     def admit(self, candidate: Candidate) -> None:
         """Admit `candidate` when it may take a worker of each slot: now, or in a later `leave`."""
+        candidate.admit()
 
-    @abstractmethod
-    def admit_more(self) -> None:
+    def admit_more(self) -> None:  # noqa: B027 (for mechanisms with a limit)
         """Admit one more execution if all admitted executions wait for other wraps.
 
         They may indirectly wait for an execution that waits here.
         """
 
-    @property
-    @abstractmethod
-    def free(self) -> int:
-        """How many more executions could begin at once."""
-
-    @property
-    @abstractmethod
-    def most(self) -> float:
-        """How many executions may run at once; infinite if there is no limit."""
-
-    @property
-    @abstractmethod
-    def waiting(self) -> int:
-        """How many executions have not been admitted yet."""
-
-    @abstractmethod
-    def leave(self, candidate: Candidate) -> None:
+    def leave(self, candidate: Candidate) -> None:  # noqa: B027 (for mechanisms with a limit)
         """Note that `candidate`, which was admitted, takes no more workers."""
 
     def take(self, slot: int) -> WorkerProcess:
         """Return a worker of `slot` for an admitted execution. Raises OSError."""
         return self._workers[slot].take()
 
-    @abstractmethod
     def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
         """Take a worker back; it is `sound` if it has answered all its requests."""
+        self._workers[slot].give(process, sound)

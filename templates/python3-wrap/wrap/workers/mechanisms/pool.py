@@ -38,7 +38,8 @@ class Pool(Mechanism):
         self._requests: float = count(environment, "pool_requests", 1000)
         self._workers = []
         self._lock = threading.Lock()
-        self.full = f"all {self._limiter.limit} workers are busy: raise pool_concurrency"
+        self.most = self._limiter.limit
+        self.full = f"all {self.most} workers are busy: raise pool_concurrency"
 
     @property
     def lasting(self) -> int:
@@ -72,15 +73,11 @@ class Pool(Mechanism):
             self.leave(following)
 
     @property
-    def free(self) -> int:
+    def free(self) -> int:  # type: ignore[override]
         return self._limiter.free
 
     @property
-    def most(self) -> int:
-        return self._limiter.limit
-
-    @property
-    def waiting(self) -> int:
+    def waiting(self) -> int:  # type: ignore[override]
         return self._limiter.waiting
 
     def leave(self, candidate: Candidate) -> None:
