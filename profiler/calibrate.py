@@ -175,7 +175,7 @@ def _large_or_many(
         plans = *many, handing_over(), joining(), *across.values()
         deployed = place.deploy(several, *plans)
         rounds = _longer(many, deployed)
-        *_, python = asked(deployed[0])
+        _, _, python, _ = asked(deployed[0])
         handed, joined, *reached = deployed[len(many) :]
         objects = {
             "shared_ms_per_mb": shared_ms_per_mb(handed, effort.object_rounds),
