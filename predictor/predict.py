@@ -111,7 +111,8 @@ class Predictor:
             (_SENDING, 0.0, output_mb * platform.shared_ms_per_mb),
         ):
             # What is never run there competes for nothing: no switch of the GIL is simulated.
-            kind: WorkKind = "block" if before_ms >= self._slower * NEVER_MS else "cpu"
+            never = before_ms >= self._slower * NEVER_MS
+            kind: WorkKind = "block" if never else "cpu" if platform.gil else "native"
             before: Work = ((kind, before_ms),) if before_ms else ()
             after: Work = (("native", after_ms),) if after_ms else ()
             for each in [*works] if before or after else []:

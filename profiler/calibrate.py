@@ -172,7 +172,7 @@ def _large_or_many(
         plans = *many, handing_over(), joining(), *across.values()
         deployed = place.deploy(several, *plans)
         rounds = _longer(many, deployed)
-        *_, python = asked(deployed[0])
+        _, _, python, _ = asked(deployed[0])
         handed, joined, *reached = deployed[len(many) :]
         objects = {
             "shared_ms_per_mb": shared_ms_per_mb(handed, effort.object_rounds),
@@ -219,8 +219,12 @@ class _Calibration:
         """Return the constants measured by no-ops, without the costs of objects."""
         looks: list[float | None] = []
         self._place.say("timing no-ops")
+        *_, gil = asked(self._deployed["one"])
+        crowd_round = None
+        if self._crowded:
+            crowd_round = partial(run_crowd, self._deployed["one"], self._crowded, gil)
         timed, crowds, requests_ms, probes_ms = _rounds(
-            *(self._deployed, self._crowded, self._check, rounds),
+            *(self._deployed, crowd_round, self._check, rounds),
             *(lambda: looks.append(others_share()), budget_s),
         )
         self._place.say("timing the GIL")
@@ -278,7 +282,7 @@ def best_of(
 
 def _rounds(
     deployed: Mapping[str, Deployment],
-    crowded: Deployment | None,
+    crowd_round: Callable[[], CrowdRound] | None,
     check: SelfCheck,
     rounds: int,
     pause: Callable[[], None],
@@ -308,8 +312,8 @@ def _rounds(
         taken.append(seen)
         for work, latencies_ms in requests_ms.items():
             latencies_ms += _in_row(first, work)
-        if crowded is not None:
-            crowds += [run_crowd(deployed["one"], crowded) for _ in range(_CROWDS)]
+        if crowd_round is not None:
+            crowds += [crowd_round() for _ in range(_CROWDS)]
         check.measure()
         pause()
     probes_ms = [median(speed.probe_ms for _, speed in one.values()) for one in taken]

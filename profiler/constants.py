@@ -35,6 +35,8 @@ class Interpreter:
     switch_interval_ms: float
     switch_cost_ms: float
     noop_ms: float
+    #: Whether it has one.
+    gil: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def platform(
         name=name,
         cpus=cpus,
         one_node=one_node,
+        gil=interpreter.gil,
         idle={name: _rounded(most_ms - max(0.0, brief[name])) for name, most_ms in pausing.items()},
         invoke_ms=_rounded(invoke),
         send_ms=_rounded(sum(sending) / len(sending)),

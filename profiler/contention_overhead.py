@@ -38,7 +38,7 @@ class CrowdRound(NamedTuple):
     crowd: Computing
 
 
-def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
+def run_crowd(alone: Deployment, crowd: Deployment, gil: bool = True) -> CrowdRound:
     """Run one round of the two plans.
 
     Args:
@@ -46,8 +46,10 @@ def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
             function that computes, waits and computes; `crowd` has some of them in each of several
             processes, each with a core. As others compute while one function waits, a process could
             end when all its functions have computed one after another.
+        gil: without one they compute at once, and then all wait at once.
     """
-    return CrowdRound(_computing(alone, waiting_ms(WORK.first)), _computing(crowd, 0.0))
+    waits_ms = waiting_ms(WORK.first)
+    return CrowdRound(_computing(alone, waits_ms), _computing(crowd, 0.0 if gil else waits_ms))
 
 
 def contention_overhead(rounds: Sequence[CrowdRound]) -> float:

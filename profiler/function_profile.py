@@ -11,7 +11,7 @@ from chiron.deployment.function_error import FunctionFailedError
 from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.predictor.speed import function_at, latency_at, slower
 from chiron.profiler.inputs import WorkflowRun
-from chiron.profiler.invocation import Invocation, Solo
+from chiron.profiler.invocation import Changes, Invocation, Solo
 from chiron.profiler.periods import Piece, laid_out, periods
 from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
 from chiron.profiler.reconcile import probed_periods, reconciled
@@ -28,7 +28,7 @@ from chiron.profiler.typical_run import traced_run, typical_run
 from chiron.workflow.model import Workflow
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 from chiron.workflow.trace import task_of
-from chiron.wrap.functions.leftovers import RUN_ON, THREADS_RUN_ON
+from chiron.wrap.functions.leftovers import GIL_ENABLED, RUN_ON, THREADS_RUN_ON
 
 _FORKED_WARM_UP, _AT_ONCE = 2, 2
 #: Runs in forked processes, each of which serves one request.
@@ -38,6 +38,10 @@ _FORKED_BUDGET_MS = 2_000.0
 _FEWEST_FORKED = 3
 #: The limit of the first runs, in seconds, or relative to the latency if that is longer.
 _FORKED_LIMIT_S, _FORKED_TIMES = 10.0, 5
+#: The end of the names of runtimes without a GIL.
+_NO_GIL = "t"
+#: What is said of a function with `GIL_ENABLED`.
+WITH_GIL = "shares no wrap with functions without a GIL: a module of it enables the GIL again"
 Fact = TypeVar("Fact")
 
 
@@ -56,7 +60,8 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
     waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
     found = _keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms)
-    if handler and handler.parallel:  # it computes without a lock
+    runtime, parallel = ran_in(runtime, samples.changes, handler)
+    if parallel:
         found = tuple(
             each.model_copy(update={"kind": "native"}) if each.kind == "cpu" else each
             for each in found
@@ -82,7 +87,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         if handler and handler.shares_process
         else (),
         set_at_import=samples.changes.at_import,
-        patched_at_import=samples.changes.everywhere,
+        patched_at_import=tuple(n for n in samples.changes.everywhere if n != GIL_ENABLED),
         input_bytes=samples.input_bytes,
         output_bytes=samples.output_bytes,
         emits=dict(samples.emits),
@@ -90,8 +95,22 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         reads_from=samples.reads and samples.reads[0],
         reads_until=samples.reads and samples.reads[1],
         runtime=runtime,
+        parallel=parallel,
     )
     return with_code(seen, handler)
+
+
+def ran_in(runtime: str, changes: Changes, handler: Handler | None) -> tuple[str, bool]:
+    """Return the runtime of a function, and whether it computes without a lock.
+
+    `runtime` is its wrap's. If a module of the function enabled the GIL of a CPython without, the
+    function belongs in a CPython with a GIL.
+    """
+    if handler and handler.runtime:
+        return handler.runtime, handler.parallel
+    if GIL_ENABLED in changes.everywhere:
+        runtime = runtime.removesuffix(_NO_GIL)
+    return runtime, runtime.endswith(_NO_GIL)
 
 
 def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile:
@@ -109,7 +128,7 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
         update={
             "unshareable": _each_once([seen.unshareable, in_code]),
             "cooperative": handler.cooperative,
-            "parallel": handler.parallel,
+            "parallel": seen.parallel or handler.parallel,
             "runtime": handler.runtime or seen.runtime,
             "requirements": tuple(map(str, read_requirements(handler))),
             "optional_imports": optional,
@@ -278,6 +297,8 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
             "varies": any(each.varies for each in profiles),
             "unforkable": next(filter(None, (each.unforkable for each in profiles)), ""),
             "tried": profiles[0].tried,
+            "runtime": min(each.runtime for each in profiles),
+            "parallel": all(each.parallel for each in profiles),
             "memory_mib": round(peak_mib - min(idle), 2),
             "idle_mib": min(idle) or None,
             "forked_mib": max(forked_mib, default=None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform as machine
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -72,7 +73,7 @@ class KeptPlatforms:
 
     def _file(self, launcher: Launcher) -> Path:
         """Return the file for a place, its runtime, and its object store."""
-        runs = digest_of(TEMPLATES / WRAP), machine.python_version()
+        runs = digest_of(TEMPLATES / WRAP), machine.python_version() + sys.abiflags
         cpus = str(len(os.sched_getaffinity(0)))
         known = (*runs, cpus, launcher.store.url, *Platform.model_fields)
         return self.folder / f"{digest([launcher.place, *known])}.json"

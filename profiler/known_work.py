@@ -31,10 +31,14 @@ class Work(NamedTuple):
     def request(self) -> bytes:
         return json.dumps(self).encode()
 
-    def profile(self, costs_ms: Mapping[str, float]) -> Profile:
-        """Return the profile of the two functions, if one unit of each kind takes `costs_ms`."""
+    def profile(self, costs_ms: Mapping[str, float], gil: bool = True) -> Profile:
+        """Return the profile of the two functions, if one unit of each kind takes `costs_ms`.
+
+        Without a `gil`, loops of Python compute without it too.
+        """
         functions = {
-            name: _function(steps, costs_ms) for name, steps in zip(FUNCTIONS, self, strict=True)
+            name: _function(steps, costs_ms, gil)
+            for name, steps in zip(FUNCTIONS, self, strict=True)
         }
         return Profile(format=1, workflow="work", functions=functions)
 
@@ -65,18 +69,17 @@ CHECKED = (
 )
 
 
-def _function(steps: Steps, costs_ms: Mapping[str, float]) -> FunctionProfile:
-    periods = tuple(_periods(steps, costs_ms))
+def _function(steps: Steps, costs_ms: Mapping[str, float], gil: bool) -> FunctionProfile:
+    periods = tuple(_periods(steps, costs_ms, gil))
     latency_ms = sum(each.duration_ms for each in periods)
     tried = dict.fromkeys(MECHANISMS, "")  # calibration's functions run everywhere
     return FunctionProfile(latency_ms=latency_ms, periods=periods, tried=tried)
 
 
-def _periods(steps: Steps, costs_ms: Mapping[str, float]) -> Iterator[Period]:
+def _periods(steps: Steps, costs_ms: Mapping[str, float], gil: bool) -> Iterator[Period]:
     start_ms = 0.0
     for kind, amount in steps:
         duration_ms = amount * costs_ms.get(kind, 1.0)
-        yield Period.model_validate(
-            {"kind": kind, "start_ms": start_ms, "duration_ms": duration_ms}
-        )
+        own = NATIVE if kind == CPU and not gil else kind
+        yield Period.model_validate({"kind": own, "start_ms": start_ms, "duration_ms": duration_ms})
         start_ms += duration_ms

@@ -101,5 +101,6 @@ def handle(req: str) -> str:
             "switch_interval_ms": sys.getswitchinterval() * 1000,
             "switch_cost_ms": switch_cost_ms(),
             "python": sys.version_info[:2],
+            "gil": vars(sys).get("_is_gil_enabled", lambda: True)(),
         }
     )

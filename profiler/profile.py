@@ -23,6 +23,7 @@ from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.profiler.function_profile import (
+    WITH_GIL,
     at_one_speed,
     function_profile,
     lost_in,
@@ -51,6 +52,7 @@ from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import Payload
 from chiron.workflow.profile import FunctionProfile, PayloadProfile, Profile
+from chiron.wrap.functions.leftovers import GIL_ENABLED
 
 SAMPLES = 20
 #: The time for extra runs of functions whose latency varies, in seconds: for all functions
@@ -200,6 +202,8 @@ class _Profiling:
                 )
                 handler = self._handlers.get(solo.function)
                 known.append(function_profile(taken, sandbox.runtime(), handler))
+            if GIL_ENABLED in taken.changes.everywhere:
+                self._say(f"warning: {solo.function} {WITH_GIL}")
             self._looks.append(others_share(LOOK_S))
             self._say(f"profiled {solo.function}")
             return known

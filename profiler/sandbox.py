@@ -20,11 +20,11 @@ _NAMESPACE = "openfaas-fn"
 #: Labels of the embedded gateway's containers: the function, and the gateway.
 _FUNCTION_LABEL = "com.openfaas.function"
 _GATEWAY_LABEL = "chiron.gateway.url"
-_PYTHON_PROGRAM = re.compile(r"python[\d.]*")
+_PYTHON_PROGRAM = re.compile(r"python[\d.]*t?")
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _ROOT = Path("/")
 _DOCKER_S = 5
-_PYTHON = re.compile(r"python\d+\.\d+")
+_PYTHON = re.compile(r"python\d+\.\d+t?")
 
 
 def servers(pids: Iterable[int], root: Path) -> list[int]:
@@ -128,7 +128,7 @@ class Sandbox:
         return [pid for pid in children if _arguments(_ROOT, pid) != own]
 
     def runtime(self) -> str:
-        """Return the interpreter, such as ``python3.11``; empty if unknown."""
+        """Return the interpreter, such as ``python3.11``, with ``t`` for a build without a GIL."""
         with contextlib.suppress(OSError):
             if match := _PYTHON.search(Path(f"/proc/{self.pid}/exe").readlink().name):
                 return match[0]

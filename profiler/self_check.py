@@ -155,7 +155,7 @@ class SelfCheck:
     def _errors(self, platform: Platform) -> list[float]:
         probe_ms = self._beside_ms
         costs_ms = {kind: self._cost_ms(kind, work) for kind, work in ((CPU, WORK), (NATIVE, HASH))}
-        profiles = [work.profile(costs_ms) for work in CHECKED]
+        profiles = [work.profile(costs_ms, platform.gil) for work in CHECKED]
         errors = []
         for (place, number), requests in self._requests.items():
             shape, _ = self._plans[place]

@@ -53,7 +53,7 @@ def with_tried(
 
 
 def _has(mechanism: Mechanism, runtime: str) -> bool:
-    version = re.fullmatch(r"python(\d+)\.(\d+)", runtime)
+    version = re.fullmatch(r"python(\d+)\.(\d+)t?", runtime)
     return version is not None and tuple(map(int, version.groups())) >= mechanism.python
 
 

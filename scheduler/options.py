@@ -164,7 +164,7 @@ class Options:
         )
         options = cls(job, Search.of(problem, job.trigger), each, run, spread, share)
         if job.conflicts.process:
-            return options
+            return replace(options, baselines=tuple(map(options.judged, options._threads())))
         planners = [faastlane_t, faastlane, sand]
         planners += [] if job.conflicts.together else [faastlane_plus]
         baselines = dict.fromkeys(map(options.fixed, planners))
@@ -202,6 +202,14 @@ class Options:
             for wrap, mib in zip(plan.wraps, objects_mib, strict=True)
         )
         return plan.model_copy(update={"wraps": wraps})
+
+    def _threads(self) -> Iterator[Plan]:
+        """Yield plans of the fewest processes, with up to a CPU for each parallel thread."""
+        if any(each.parallel for each in self.run.profile.functions.values()):
+            for candidate in self.search.candidates(self.search.least_cpus, self.job.limits):
+                if layout := candidate.layout():
+                    plan = self._planned(layout, self.run.workflow, uniform=True)
+                    yield from (plan, *_narrower(plan))
 
     def _planned(
         self,
@@ -319,7 +327,8 @@ class Options:
 
 
 def _narrower(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan of one wrap with fewer CPUs, which its parallel threads share."""
-    for cpus in range(1, plan.cpus):
-        wraps = tuple(wrap.model_copy(update={"cpus": cpus}) for wrap in plan.wraps)
-        yield plan.model_copy(update={"wraps": wraps, "cpus": cpus})
+    """Yield the plan with fewer CPUs for each wrap, which its parallel threads share."""
+    for most in range(1, max(wrap.cpus for wrap in plan.wraps)):
+        each = [(wrap, min(most, wrap.cpus)) for wrap in plan.wraps]
+        wraps = tuple(wrap.model_copy(update={"cpus": cpus}) for wrap, cpus in each)
+        yield plan.model_copy(update={"wraps": wraps, "cpus": sum(cpus for _, cpus in each)})

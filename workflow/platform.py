@@ -40,6 +40,8 @@ class Platform(Document):
         cpus: the most cores that a sandbox can use.
         one_node: whether all sandboxes share those cores, as on a gateway on one machine. Otherwise
             each sandbox has its own cores, as in the paper.
+        gil: whether threads of a process take turns to compute in Python: False for a CPython that
+            is built without the lock.
         request_ms: the cost of a request from the client to the first wrap and back, beyond the
             wrap's own work. The paper's equation (1) leaves it out; 0 does so too.
         stage_ms: the engine's cost of each bucket that fires within a request, and with stages of
@@ -115,6 +117,7 @@ class Platform(Document):
     place: str = ""
     cpus: Annotated[int, Field(ge=1, le=4096)]
     one_node: bool = False
+    gil: bool = True
     request_ms: Milliseconds = 0.0
     stage_ms: Milliseconds = 0.0
     instance_ms: Milliseconds = 0.0

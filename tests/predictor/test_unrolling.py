@@ -44,3 +44,15 @@ def test_a_task_that_ran_into_its_limit_takes_that_long():
     assert run.own == {"T#1": "wait 1000 ms"}
     took_ms = {task.name: run.own.get(task.name, task.function) for task in run.workflow.tasks}
     assert [run.profile.functions[each].latency_ms for each in took_ms.values()] == [1000.0, 3.0]
+
+
+def test_without_a_gil_two_runs_of_a_task_compute_at_once(platform):
+    """Each decides for 0.25 ms on its core, and then waits."""
+    profile = profiled(Instance(task="T"), Instance(task="T"))
+    wrap = Wrap(name="w", cpus=2, memory_mib=64, mechanism="fork", processes=(("T",),))
+    plan = Plan(format=2, workflow="demo", planner="pgp", wraps=(wrap,), cpus=2)
+    held, free = (
+        predict(plan, MACHINE, profile, platform(instance_ms=0.25, gil=gil)).latency_ms
+        for gil in (True, False)
+    )
+    assert (held, free) == (3.5, 3.25)

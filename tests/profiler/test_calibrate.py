@@ -100,10 +100,12 @@ def _profile(kind: PeriodKind, milliseconds: float) -> Profile:
     return Profile(format=1, workflow="noop", functions=dict.fromkeys(FUNCTIONS, noop))
 
 
-def test_constants_of_a_known_platform_are_found_again(platform_of: Platform) -> None:
+@pytest.mark.parametrize("gil", [True, False])
+def test_constants_of_a_known_platform_are_found_again(platform_of: Platform, gil: bool) -> None:
+    platform_of = platform_of.model_copy(update={"gil": gil})
     found = platform(
         seen_on(platform_of),
-        Interpreter(5.0, platform_of.switch_cost_ms, NOOP_MS),
+        Interpreter(5.0, platform_of.switch_cost_ms, NOOP_MS, gil),
         name=platform_of.name,
         cpus=platform_of.cpus,
         one_node=True,

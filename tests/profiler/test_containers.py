@@ -34,7 +34,12 @@ def process(tmp_path: Path) -> Process:
 
 
 @pytest.mark.parametrize(
-    "command", ["python\0index.py", "/usr/local/bin/python3.11\0-u\0/home/app/index.py"]
+    "command",
+    [
+        "python\0index.py",
+        "python3.14t\0index.py",
+        "/usr/local/bin/python3.11\0-u\0/home/app/index.py",
+    ],
 )
 def test_the_server_is_the_watchdogs_child_and_not_what_it_forked(
     command: str, process: Process, tmp_path: Path

@@ -71,9 +71,9 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return probes_ms
 
 
-def timed(*crowds: tuple[float, ...], rounds: int = 8) -> list[CrowdRound]:
+def timed(*crowds: tuple[float, ...], rounds: int = 8, gil: bool = True) -> list[CrowdRound]:
     alone, many = Deployed([(ALONE_MS,)]), Deployed(list(crowds))
-    return [run_crowd(alone, many) for _ in range(rounds)]
+    return [run_crowd(alone, many, gil) for _ in range(rounds)]
 
 
 def overhead(*crowds: tuple[float, ...]) -> tuple[float, tuple[float, float]]:
@@ -88,6 +88,12 @@ def test_the_slowest_process_is_held_against_its_functions_one_after_another() -
 def test_there_is_none_where_a_crowd_is_as_fast_as_can_be_or_seems_faster() -> None:
     assert overhead((NEEDED_MS, NEEDED_MS)) == (0.0, (0.0, 0.0))
     assert overhead((NEEDED_MS * 0.9, NEEDED_MS * 0.9)) == (0.0, (0.0, 0.0))
+
+
+def test_threads_without_a_gil_wait_all_at_once() -> None:
+    as_fast = NEEDED_MS + waiting_ms(WORK.first)
+    rounds = timed((as_fast, as_fast + NEEDED_MS * 0.2), gil=False)
+    assert contention_overhead.contention_overhead(rounds) == 0.2
 
 
 def test_what_a_machine_was_slower_beside_the_crowd_is_no_waste(loop: list[float]) -> None:

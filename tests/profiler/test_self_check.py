@@ -73,14 +73,19 @@ def alone(work: Work) -> Timed:
     return Timed(work.profile(COSTS_MS).functions[FUNCTIONS[0]].latency_ms, PROBE_MS)
 
 
-def error(factor: Callable[[str, Work], float], rounds: int = len(CHECKED)) -> float:
+def error(
+    factor: Callable[[str, Work], float], rounds: int = len(CHECKED), *, gil: bool = True
+) -> float:
     """What is found where every plan takes as long as predicted times a factor."""
+    platform = PLATFORM.model_copy(update={"gil": gil})
 
     def deployed(shape: Shape) -> Deployed:
         return Deployed(
             lambda work: (
                 factor(shape.name, work)
-                * predict(shape.plan, shape.workflow, work.profile(COSTS_MS), PLATFORM).latency_ms
+                * predict(
+                    shape.plan, shape.workflow, work.profile(COSTS_MS, gil), platform
+                ).latency_ms
             )
         )
 
@@ -88,11 +93,12 @@ def error(factor: Callable[[str, Work], float], rounds: int = len(CHECKED)) -> f
     check = SelfCheck(alone, plans, even)
     for _ in range(rounds):
         check.measure()
-    return check.prediction_error(PLATFORM)
+    return check.prediction_error(platform)
 
 
-def test_right_predictions_have_no_error() -> None:
-    assert error(lambda _, __: 1.0) == 0
+@pytest.mark.parametrize("gil", [True, False])
+def test_right_predictions_have_no_error(gil: bool) -> None:
+    assert error(lambda _, __: 1.0, gil=gil) == 0
 
 
 @pytest.mark.parametrize(("factor", "found"), [(1.25, 0.2), (0.8, 0.25), (0.1, 1.0)])
@@ -152,6 +158,11 @@ def test_known_work_is_profiled_as_it_is_asked_for() -> None:
     assert first.latency_ms == pytest.approx(12.0)
     assert (second.latency_ms, second.periods) == (0.0, ())
     assert both((CPU, 1.0)).request == b'[[["cpu", 1.0]], [["cpu", 1.0]]]'
+
+
+def test_without_a_gil_known_work_in_python_is_native() -> None:
+    work = both((CPU, 40_000), (BLOCK, 5.0)).profile(COSTS_MS, gil=False)
+    assert [p.kind for p in work.functions[FUNCTIONS[0]].periods] == ["native", "block"]
 
 
 def test_work_that_is_over_before_its_pause_computes_nothing() -> None:

@@ -144,3 +144,17 @@ def test_parallel_threads_get_the_fewest_cpus_that_meet_the_slo(
     job = workflow("a a a a"), parallel, platform(), slo_ms
     (wrap,) = schedule(*job, Choices()).wraps
     assert (wrap.cpus, len(wrap.processes)) == (cpus, 1)
+
+
+@pytest.mark.parametrize(("slo_ms", "cpus"), [(70.0, 1), (35.0, 2), (25.0, 3)])
+def test_threads_without_a_gil_have_their_cpus_beside_a_wrap_with_one(
+    workflow, profile, platform, slo_ms, cpus
+):
+    found = profile(a="native 20", b="cpu 10")
+    facts = {"a": {"parallel": True, "runtime": "python3.14t"}, "b": {"runtime": "python3.14"}}
+    functions = {n: each.model_copy(update=facts[n]) for n, each in found.functions.items()}
+    known = found.model_copy(update={"functions": functions})
+    job = workflow("a a a b"), known, platform(), slo_ms
+    plan = schedule(*job, Choices(mechanism="auto"))
+    assert [(wrap.cpus, len(wrap.processes)) for wrap in plan.wraps] == [(cpus, 1), (1, 1)]
+    assert any("a needs python3.14t and b python3.14" in line for line in plan.why)

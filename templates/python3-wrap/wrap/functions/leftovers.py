@@ -32,6 +32,8 @@ _DESCRIPTORS = _OWN / "fd"
 _LISTING = str(_DESCRIPTORS)
 #: Names of changes: a program, or a daemon thread, still runs after the function's answer.
 RUN_ON, THREADS_RUN_ON = "programs that run on", "daemon threads that run on"
+#: Name of a change: an import has enabled the GIL of a Python that is built without it.
+GIL_ENABLED = "the GIL"
 #: How long the kernel may list a thread that has ended, and the poll interval, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
 
@@ -208,6 +210,11 @@ def daemons() -> set[threading.Thread]:
         and not isinstance(each, _FOREIGN)
         and not str(getattr(getattr(each, "_target", None), "__module__", "")).startswith("wrap.")
     }
+
+
+def gil_enabled() -> bool:
+    """Return whether a Python that is built without a GIL has enabled it for a module."""
+    return "t" in sys.abiflags and bool(vars(sys)["_is_gil_enabled"]())
 
 
 @contextlib.contextmanager

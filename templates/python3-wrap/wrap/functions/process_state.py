@@ -123,6 +123,8 @@ class ProcessState:
         at_import = self._at_import - SEEDS
         taken_back = {each for each in at_import if each in SETTERS or each.startswith(VARIABLE)}
         everywhere = at_import - taken_back
+        if leftovers.gil_enabled():
+            everywhere.add(leftovers.GIL_ENABLED)
         return Changes(*map(_sorted, (self._in_runs, taken_back, everywhere)))
 
 
