@@ -370,13 +370,9 @@ def _tracers(
         yield lambda *_: None
     elif isinstance(launcher, LocalLauncher):
         with alone_under_strace(strace, launcher, folder, failures) as (traced, outputs):
-
-            def launched(given: Solo, _: Sandbox) -> Tracer:
-                solo = traced.solo(given.function, given.requests)
-                sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
-                return Launched(solo, outputs[given.function], sandbox.temporary_folder())
-
-            yield launched
+            yield lambda solo, _: Launched(
+                traced.solo(solo.function, solo.requests), outputs[solo.function]
+            )
     else:
         yield lambda solo, sandbox: Attached(solo, strace, sandbox)
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
@@ -22,7 +23,7 @@ from chiron.installation.tracing import check_strace, check_tracing
 from chiron.profiler.blocking import TRACED
 from chiron.profiler.handler_run import HandlerRun, handler_runs
 from chiron.profiler.invocation import Solo
-from chiron.profiler.sandbox import Sandbox
+from chiron.profiler.sandbox import Sandbox, find_sandbox
 from chiron.profiler.strace_text import Trace, parse
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tied import tied
@@ -166,7 +167,6 @@ class Launched:
 
     solo: Solo
     output: Path
-    temporary: str
 
     def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
         return [run for run in map(self._run, numbers) if run]
@@ -184,4 +184,9 @@ class Launched:
     def _written_since(self, position: int) -> str:
         with self.output.open("rb") as file:
             file.seek(position)
-            return _in_tmp(file.read().decode(errors="replace"), self.temporary)
+            return _in_tmp(file.read().decode(errors="replace"), self._temporary)
+
+    @cached_property
+    def _temporary(self) -> str:
+        solo = self.solo
+        return find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key).temporary_folder()

@@ -57,7 +57,7 @@ def test_a_wrap_launched_under_strace_shows_its_runs_one_by_one(
 ) -> None:
     failures: dict[str, ChironError] = {}
     with alone_under_strace(strace, LocalLauncher(str), naps, failures) as (running, outputs):
-        tracer = Launched(running.solo("nap", [b"{}"]), outputs["nap"], temporary="/tmp")  # noqa: S108
+        tracer = Launched(running.solo("nap", [b"{}"]), outputs["nap"])
         seen = tracer.runs(range(3))
     assert set(failures) == {"needy"}
     assert len(seen) == 3
