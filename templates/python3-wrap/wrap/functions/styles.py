@@ -222,8 +222,9 @@ def complete(value: Any) -> Any:
 def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
     value = flask_value(style, value)
     context = loaded("flask.globals", "request_ctx")
-    # Flask builds the answer if the handler registered functions to run after the request.
-    if not (context and context._after_request_functions):
+    # Flask builds the answer if it has to call functions after the request, or to save a session.
+    after = context and (context._after_request_functions or context.session.accessed)
+    if not after:
         body, status, pairs = _parts(value)
         kind = UNSAID
         if not (context or pairs) and type(body) in (dict, list):
