@@ -39,6 +39,8 @@ _LOGGER = logging.getLogger(FUNCTION)
 ENVIRONMENT = "os.environ"
 VARIABLE = f"{ENVIRONMENT}["
 FILTERS = "warnings.filters"
+#: All modules; a new one is no change.
+_MODULES = "modules by name"
 
 
 def named_variable(name: str) -> str:
@@ -69,6 +71,7 @@ def assign(name: str, value: Any) -> None:
 def snapshot() -> dict[str, Any]:
     """Return the process-wide state: name of the call that changes it -> value."""
     found = {name: get() for name, get in STATE.items()}
+    found[_MODULES] = {n: each for n, each in list(sys.modules.items()) if not is_ours(n)}
     for name in _STANDARD:
         found[f"sys.{name}"] = _attributes(getattr(sys, name, None))
     for module, parts in _WHERE_IMPORTED.items():
@@ -86,8 +89,11 @@ def changed(
 
     Searching the function's own `folder` for modules counts as no change for other functions.
     """
-    compared = (before.keys() & after.keys()) - {FILTERS}  # which change only the log
+    compared = (before.keys() & after.keys()) - {FILTERS, _MODULES}  # filters change only the log
     found = {name for name in compared if before[name] != after[name]}
+    modules = before.get(_MODULES, {})  # none where only settings are compared
+    if any(after[_MODULES].get(name) is not each for name, each in modules.items()):
+        found.add("sys.modules")  # one was removed or replaced
     if ENVIRONMENT in found:
         names = map(_variable_of, settings_changed(before, after).keys() - SETTERS.keys())
         found = found - {ENVIRONMENT} | {named_variable(name) for name in names if is_told(name)}
@@ -127,7 +133,7 @@ def _folder() -> str | None:
 
 
 def _made_modules() -> set[str]:
-    """Return the modules made without an import, and functions' own modules under shared names."""
+    """Return the modules made without an import, and those under another module's name."""
     modules = list(sys.modules.items())
     return {name for name, each in modules if not is_ours(name) and _is_made(name, each)}
 
@@ -136,7 +142,7 @@ def _is_made(name: str, module: object) -> bool:
     spec = getattr(module, "__spec__", None)
     if spec is None:
         return "." not in name
-    return str(getattr(spec, "name", "")).startswith(FUNCTION)
+    return getattr(spec, "name", name) != name
 
 
 def _umask() -> int:
