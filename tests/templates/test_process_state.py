@@ -122,6 +122,7 @@ import yaml\nyaml.SafeLoader.add_constructor('!own', handle) -> \
 yaml.loader.SafeLoader.yaml_constructors
 asyncio.set_event_loop_policy(type('P', (asyncio.DefaultEventLoopPolicy,), {})()) -> \
 asyncio.set_event_loop_policy
+asyncio.set_child_watcher(asyncio.SafeChildWatcher()) -> asyncio.set_event_loop_policy
 ! from matplotlib import pyplot\npyplot.plot([1, 2])\npyplot.close() -> matplotlib.pyplot.figure
 os.environ.pop('HOME', None) -> os.environ['HOME']
 threading.stack_size(1 << 20) -> threading.stack_size

@@ -33,6 +33,8 @@ _TUNING = re.compile(
     r"|TOKENIZERS_PARALLELISM|MPLCONFIGDIR|MPLBACKEND|PYTHONWARNINGS|\w+_(LOG_LEVEL|VERBOSITY)"
 )
 _STANDARD = ("stdin", "stdout", "stderr")
+#: The child watchers that a policy of `asyncio` makes by itself, or none.
+_WATCHERS = ("ThreadedChildWatcher", "PidfdChildWatcher", "NoneType")
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
 #: A logger that stands for the loggers of other functions.
 _LOGGER = logging.getLogger(FUNCTION)
@@ -263,7 +265,8 @@ def _enable_loggers(disabled: bool) -> None:
 def _policy(asyncio: Any) -> str:
     policy = asyncio.events._event_loop_policy
     default = policy is None or type(policy) is asyncio.DefaultEventLoopPolicy
-    return "" if default else repr(type(policy))
+    watcher = type(getattr(policy, "_watcher", None)).__name__
+    return "" if default and watcher in _WATCHERS else f"{type(policy)} {watcher}"
 
 
 def _afresh(call: Callable[[], Any]) -> Any:
