@@ -21,10 +21,13 @@ _BY_NAME = re.compile(
 _ALL = re.compile(
     r"\benvironb?(?:\.(?:items|keys|values|copy)\b|\s*(?:$|[^\w\s.\[]|(?:if|for|or|and)\b))"
     r"""|(?:environb?(?:\.get)?|getenv)\s*[(\[]\s*(?:\)|f["']|["'][^"'\n]*["']\s*[+%.])"""
+    r"|(?:environb?(?:\.get)?|getenv)\s*[(\[]\s*[A-Za-z_][\w.]*\s*[(+%]"
     r"|process\.env\s*(?:$|[^\w\s.\[]|\[\s*[^\"'\s])"
     r"|\b(?:BaseSettings|decouple|dynaconf|environs)\b",
     re.MULTILINE,
 )
+#: Code that reads a variable whose name it holds, maybe as a word of a longer text.
+_HELD = re.compile(r"(?:environb?(?:\.\w+)?|getenv)\s*[(\[]\s*[A-Za-z_]")
 #: Variables that affect the C library, the interpreter or any HTTP client.
 _OF_ANY = re.compile(
     r"TZ|LANG|LANGUAGE|LC_\w+|HOME|PATH|TMPDIR|TEMP|TMP|HOSTNAME|(ALL|FTP|HTTPS?|NO)_PROXY"
@@ -71,6 +74,8 @@ def read_of(
     names = set[str]()
     if _READS.search(text) or any(file.suffix == ".sh" for file in files):
         names.update(chain.from_iterable(_NAMED.findall(text)))
+    if _HELD.search(text):
+        names.update(re.findall(r"\w+", text))
     imported = _imported(text)
     words = set(chain.from_iterable(map(_words, imported)))
     words |= {_RUNTIMES[file.suffix] for file in files if file.suffix in _RUNTIMES}

@@ -196,7 +196,7 @@ def _named(tree: ast.AST, names: Mapping[str, str], wanted: Collection[str]) -> 
 
 
 def _set_attributes(tree: ast.AST, names: Mapping[str, str], own: Collection[str]) -> Iterator[str]:
-    """Yield the attributes of libraries' objects that functions in `tree` set, even temporarily.
+    """Yield what functions in `tree` set of libraries, even temporarily: attributes and items.
 
     `own` are the modules that belong to no library.
     """
@@ -215,6 +215,10 @@ def _set_attributes(tree: ast.AST, names: Mapping[str, str], own: Collection[str
                 ctx=ast.Store() | ast.Del(),
             ):
                 whole = f"{_dotted(of, names)}.{name}"
+            case ast.Subscript(value=of, ctx=ast.Store() | ast.Del()):
+                whole = _dotted(of, names)
+                if f"{whole}[]" in PERHAPS:
+                    continue
             case _:
                 continue
         if whole.partition(".")[0] not in own and "()" not in whole:

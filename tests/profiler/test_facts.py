@@ -113,6 +113,11 @@ def test_files_are_looked_for_and_named_by_many_calls(
             "from requests import Session as S\ndef f(x):\n    setattr(S, 'send', x)",
             ("requests.Session.send",),
         ),
+        (
+            "import mimetypes as m\ndef f(x):\n    m.types_map[x] = x\n    del m.types_map[x]",
+            ("mimetypes.types_map",),
+        ),
+        ("import os\ndef f(x):\n    os.environ[x] = x\n    x[0] = x", ()),
         ("import json\njson.JSONEncoder.default = str", ()),
         ("import handler\ndef f(x):\n    handler.seen = x", ()),
         ("from flask import g\ndef f(x):\n    g.user = x", ()),

@@ -173,6 +173,15 @@ OPENS = {
             LOG.write("handled\\n")
             return str(len(CAUGHT) == 1)
     """,
+    "ticks": """
+        import signal, threading
+        TICKED = threading.Event()
+        signal.signal(signal.SIGALRM, lambda *_: TICKED.set())
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        def handle(req):
+            TICKED.clear()
+            return str(TICKED.wait(20))
+    """,
     "moves": """
         import os, socket, tempfile
         OPEN = socket.socketpair()

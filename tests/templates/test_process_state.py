@@ -38,6 +38,11 @@ sys.stdout.write = lambda text: len(text) -> sys.stdout
 sys.excepthook = lambda *_: None -> sys.excepthook
 threading.excepthook = print -> threading.excepthook
 sys.displayhook = print -> sys.displayhook
+sys.set_int_max_str_digits(sys.get_int_max_str_digits()) -> sys.set_int_max_str_digits
+logging.shutdown() -> logging.shutdown
+import wave\ndel sys.modules['wave']\nimport wave -> sys.modules
+import resource\nresource.prlimit(0, 4, resource.getrlimit(4)) -> resource.prlimit
+import faulthandler, signal\nfaulthandler.register(signal.SIGUSR2) -> faulthandler.register
 old = sys.getrecursionlimit()\nsys.setrecursionlimit(5000)\nsys.setrecursionlimit(old) -> \
 sys.setrecursionlimit
 sys.path_hooks.append(print) -> sys.path_hooks
@@ -117,6 +122,7 @@ import yaml\nyaml.SafeLoader.add_constructor('!own', handle) -> \
 yaml.loader.SafeLoader.yaml_constructors
 asyncio.set_event_loop_policy(type('P', (asyncio.DefaultEventLoopPolicy,), {})()) -> \
 asyncio.set_event_loop_policy
+asyncio.set_child_watcher(asyncio.SafeChildWatcher()) -> asyncio.set_event_loop_policy
 ! from matplotlib import pyplot\npyplot.plot([1, 2])\npyplot.close() -> matplotlib.pyplot.figure
 os.environ.pop('HOME', None) -> os.environ['HOME']
 threading.stack_size(1 << 20) -> threading.stack_size
@@ -196,6 +202,7 @@ import jinja2\njinja2.Template('{{ x }}').render(x=1)
 AT_IMPORT = r"""
 import ssl\nssl._create_default_https_context = ssl._create_unverified_context ->  -> \
 ssl._create_default_https_context
+import sys, wave\nsys.modules['sunau'] = wave ->  -> sys.modules
 from wave import Wave_read\nimport wave\nwave.open = print ->  -> wave.open
 import signal\nsignal.signal(signal.SIGUSR1, print) ->  -> signal.signal
 import csv, sys\ncsv.field_size_limit(sys.maxsize) ->  -> csv.field_size_limit

@@ -153,15 +153,17 @@ HARMLESS = (
     "os.kill(os.getpid(), 0)",
     "os.kill(os.getpid(), signal.SIGCHLD)",
     "signal.raise_signal(signal.SIGUSR2)",  # the module has a handler
+    "os.kill(os.getpid(), signal.SIGXCPU)",  # C code has one
     "signal.alarm(0)",
 )
 ENDER = """
-    import _thread, os, posix, signal, threading
+    import _thread, faulthandler, os, posix, signal, threading
     from os import _exit as os_exit
     from os import kill as own_kill
     from posix import _exit as posix_exit
 
     signal.signal(signal.SIGUSR2, lambda *_: None)
+    faulthandler.register(signal.SIGXCPU)
 
     def handle(req):
         eval(req)

@@ -367,14 +367,21 @@ def test_a_traced_stream_and_one_without_body_come_whole(serve: Any) -> None:
         assert (answer.status, answer.read()) == (203, b"")
 
 
+#: What a handler answers -> what is said of it.
+UNSENDABLE = {
+    "'x', 200, {'bad header': '1'}": "'bad header' is no name",
+    "'x', 1000": "1000 is no status",
+    "'x', 200, {'X-A': '€'}": "the header X-A has characters beyond Latin-1",
+    "'x', 200, {'Content-Type': 'a/€'}": "the header Content-Type has characters beyond Latin-1",
+    "Response('x', headers={'bad header': '1'})": "'bad header' is no name",
+    "Response('x', status='299 €')": "the status has characters beyond Latin-1",
+}
+
+
 def test_an_answer_that_no_server_could_send_fails_its_task(wrap_image: Any, start: Any) -> None:
-    source = """
-        def handle(req):
-            status, name = {"name": (200, "bad header"), "status": (1000, "x-a")}[req]
-            return "x", status, {name: "1"}
-    """
+    source = "from flask import Response\ndef handle(req):\n    return eval(req)\n"
     server = start(wrap_image({"f": source}, entry={"output": 0}))
-    for given, said in (("name", "'bad header' is no name"), ("status", "1000 is no status")):
+    for given, said in UNSENDABLE.items():
         told = server.request(body=given)
-        assert (told.status, told.json["code"]) == (500, "bad-output")
+        assert (told.status, told.json["code"]) == (500, "bad-output"), given
         assert said in told.json["message"]

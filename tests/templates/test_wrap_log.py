@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -57,6 +58,8 @@ PRINTED = {
     "print(sys.stdout.name, sys.stderr.name)": ["[one] <stdout> <stderr>"],
     "os.write(1, b'raw\\n')": ["raw"],
     "sys.stdout.reconfigure(line_buffering=True); print('a')": ["[one] a"],
+    "sys.stdout.reconfigure(encoding='ascii', errors='replace'); print('ü')": ["[one] ?"],
+    "sys.stdout.reconfigure(encoding='utf-8'); print('ü', sys.stdout.errors)": ["[one] ü strict"],
     "io.TextIOWrapper(sys.stdout.detach(), 'utf-8').write('ü\\n')": ["[one] ü"],
     "sys.stdout.close(); sys.stderr.close(); print('a')": ["[one] a"],
     "turn == 'first' and os.close(1); print('a')": ["[one] a"],
@@ -85,6 +88,37 @@ def test_however_it_is_printed(
             assert server.request(body=f"{turn} {code}").text == "ok"
         said.extend(lines * 2)
         assert eventually(lambda: server.log.read_text().splitlines() == said), code
+
+
+def test_each_function_says_for_itself_what_becomes_of_its_text(
+    start: Any, wrap_image: Any
+) -> None:
+    handler = """
+        import json, sys
+        {}
+        def handle(req):
+            try:
+                print("\\ud800")
+            except UnicodeEncodeError:
+                return json.dumps([sys.stdout.encoding, sys.stdout.errors, "refused"])
+            return json.dumps([sys.stdout.encoding, sys.stdout.errors])
+    """
+    sets = ("sys.stdout.reconfigure(encoding='latin-1', errors='ignore')", "")
+    handlers = {f"f{number}": handler.format(each) for number, each in enumerate(sets)}
+    server = start(wrap_image(handlers, entry=TWO))
+    answers = [["latin-1", "ignore"], ["utf-8", "surrogateescape", "refused"]]
+    assert [server.request().json for _ in range(2)] == [answers] * 2
+
+
+def test_no_line_is_lost_in_a_full_pipe_that_does_not_block() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with ThreadPoolExecutor(1) as thread, os.fdopen(reader, "rb") as log:
+        written = thread.submit(Log(writer, "<stdout>").emit, "one", b"x" * 1_000_000)
+        lines = [log.readline() for _ in range(31)]
+        written.result()
+    os.close(writer)
+    assert sum(line.count(b"x") for line in lines) == 1_000_000
 
 
 def test_a_carriage_return_within_a_line_begins_no_new_one() -> None:

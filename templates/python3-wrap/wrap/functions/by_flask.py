@@ -63,6 +63,7 @@ def application(folder: str, style: str = "flask") -> Application:
     name, methods = ENDPOINTS[style], METHODS[style]
     found.add_url_rule("/", name, defaults={"path": ""}, methods=methods)
     found.add_url_rule("/<path:path>", name, methods=methods)
+    found._got_first_request = True  # from then on nobody may set the application up
     return found
 
 
@@ -95,6 +96,8 @@ def made(value: Any) -> Response:
     """Return Flask's response for a handler's value, in the current request if there is one."""
     if has_request_context():
         response = request_ctx.app.finalize_request(value)
+        if response.autocorrect_location_header:
+            response.headers = response.get_wsgi_headers(request_ctx.request.environ)
     else:
         with _FLASK.request_context(_with_body(environ_of(_NONE, {}), _NONE)):
             response = _FLASK.finalize_request(value)

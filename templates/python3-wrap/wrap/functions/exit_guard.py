@@ -10,9 +10,11 @@ import _thread
 import importlib
 import os
 import posix
+import re
 import signal
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +25,10 @@ _SIGNAL = importlib.import_module("_signal")  # without type hints
 _STOP = (signal.SIGTERM, signal.SIGINT)
 #: Signals whose default action ends nothing (signal(7)).
 _HARMLESS = (0, signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH)
+#: Signals after whose handlers `faulthandler` ends the process.
+_FATAL = (signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
+#: The signals that a process ignores and catches (proc(5)).
+_MASKS = re.compile(r"^Sig(?:Ign|Cgt):\s*([0-9a-f]+)$", re.MULTILINE)
 _TIMERS = {
     signal.ITIMER_REAL: signal.SIGALRM,
     signal.ITIMER_VIRTUAL: signal.SIGVTALRM,
@@ -75,7 +81,14 @@ def _is_deadly(number: int = signal.SIGINT) -> bool:
         default = signal.getsignal(number) == signal.SIG_DFL
     except (ValueError, TypeError):  # the call itself raises it
         return False
-    return number in _STOP or (default and number not in _HARMLESS)
+    harmless = number in _HARMLESS or (number not in _FATAL and _is_handled(number))
+    return number in _STOP or (default and not harmless)
+
+
+def _is_handled(number: int) -> bool:
+    """Whether C code handles or ignores the signal, as after ``faulthandler.register``."""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in _MASKS.findall(status))
 
 
 def _to_process(pid: int, number: int) -> bool:

@@ -1,4 +1,4 @@
-"""Descriptors, threads and mappings that the import of a function leaves open.
+"""Descriptors, threads, timers and mappings that the import of a function leaves open.
 
 After a fork, parent and child share each open connection and each file position. Only the forking
 thread exists in the child: locks of other threads stay held, and their work is never done.
@@ -37,6 +37,8 @@ GIL_ENABLED = "the GIL"
 #: How long the kernel may list a thread that has ended, and the poll interval, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
 
+#: Timers that send signals.
+_TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 #: The files of named semaphores, which exist to be shared by processes.
 _SEMAPHORE = "/dev/shm/sem."  # noqa: S108
 
@@ -78,12 +80,15 @@ class Open(NamedTuple):
     threads: dict[int, str]
     #: Writable shared mappings, which a forked process would share: address and name.
     mappings: frozenset[str] = frozenset()
+    #: Interval timers that run, which a forked process would not have.
+    timers: frozenset[str] = frozenset()
 
     def since(self, before: Open) -> Open:
         known = before.descriptors.items()
         descriptors = dict(each for each in self.descriptors.items() if each not in known)
         threads = {n: name for n, name in self.threads.items() if n not in before.threads}
-        return Open(descriptors, threads, self.mappings - before.mappings)
+        mappings, timers = self.mappings - before.mappings, self.timers - before.timers
+        return Open(descriptors, threads, mappings, timers)
 
     def unshareable(self, outlasting: Collection[int]) -> Open:
         """Return the resources that processes cannot share.
@@ -94,7 +99,7 @@ class Open(NamedTuple):
         """
         descriptors = {n: each for n, each in self.descriptors.items() if not each.can_be_shared}
         threads = {n: name for n, name in self.threads.items() if n in outlasting}
-        return Open(descriptors, threads, self.mappings)
+        return Open(descriptors, threads, self.mappings, self.timers)
 
     def close_at_exec(self) -> None:
         """Close these descriptors when another program replaces this one."""
@@ -112,7 +117,8 @@ def look() -> Open:
     for number in _numbers(_OWN / "task"):
         with contextlib.suppress(OSError):
             threads[number] = (_OWN / "task" / str(number) / "comm").read_text().strip()
-    return Open(descriptors, threads, frozenset(_mappings()))
+    timers = frozenset(name for name in _TIMERS if signal.getitimer(getattr(signal, name))[0])
+    return Open(descriptors, threads, frozenset(_mappings()), timers)
 
 
 def count() -> int:
@@ -149,6 +155,8 @@ def named(left: Open) -> Iterator[str]:
         yield f"thread {names.get(number, name)}"
     for mapping in left.mappings:
         yield f"shared memory {mapping}"
+    for timer in left.timers:
+        yield f"timer {timer}"
 
 
 def alive(*kinds: type) -> list[Any]:

@@ -26,6 +26,14 @@ def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options:
     return value is not None
 
 
+def _without_arguments(*arguments: Any, **options: Any) -> bool:
+    return not (arguments or options)
+
+
+def _third(_first: Any, _second: Any, *value: Any) -> bool:
+    return bool(value)
+
+
 def _of_library(target: Any = None, *_arguments: Any, **_options: Any) -> bool:
     """Whether the first argument is a library's class or module, which all functions share."""
     name = getattr(target, "__name__" if isinstance(target, ModuleType) else "__module__", "")
@@ -48,29 +56,42 @@ _READS = re.compile(r"\s*(\(*(select|with|from|values)|describe|explain|show|sum
 #: does.
 CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
     "os": dict.fromkeys(("umask", "nice", "setpriority", "register_at_fork"), _always),
-    "sys": dict.fromkeys(("setrecursionlimit", "setswitchinterval", "addaudithook"), _always),
-    "faulthandler": {"dump_traceback_later": _always},
+    "sys": dict.fromkeys(
+        ("setrecursionlimit", "setswitchinterval", "addaudithook", "set_int_max_str_digits"),
+        _always,
+    ),
+    "faulthandler": dict.fromkeys(("dump_traceback_later", "register"), _always),
     "threading": {"settrace": _always, "setprofile": _always, "stack_size": _given},
     "gc": {"disable": _always, "set_threshold": _always, "set_debug": _always},
     "tracemalloc": {"stop": _always},
-    "locale": {"_setlocale": _second},
+    "locale": {"_setlocale": _second, "textdomain": _given, "bindtextdomain": _second},
     "time": {"tzset": _always},
     "signal": {"signal": _always, "setitimer": _always, "alarm": _always},
-    "resource": {"setrlimit": _always},
-    "logging": {"disable": _always, "setLoggerClass": _always, "setLogRecordFactory": _always},
+    "resource": {"setrlimit": _always, "prlimit": _third},
+    "logging": {
+        **dict.fromkeys(("disable", "setLoggerClass", "setLogRecordFactory"), _always),
+        "shutdown": _without_arguments,  # `logging.config` calls it with handlers
+    },
     "socket": {"setdefaulttimeout": _always},
     "random": {"seed": _given, "setstate": _always},
     "numpy.random": {"seed": _given, "set_state": _always},
     "torch": {"manual_seed": _always, "set_default_dtype": _always, "set_num_threads": _always},
-    "csv": {"field_size_limit": _given, "register_dialect": _always},
+    "csv": {
+        **dict.fromkeys(("register_dialect", "unregister_dialect"), _always),
+        "field_size_limit": _given,
+    },
     "codecs": {"register": _always, "register_error": _always},
     "mimetypes": {"add_type": _always, "init": _any},
     "zoneinfo": {"reset_tzpath": _any},
     "gettext": {"textdomain": _given, "bindtextdomain": _second},
-    "shutil": {"register_archive_format": _always, "register_unpack_format": _always},
+    "shutil": {
+        f"{verb}_{kind}_format": _always
+        for verb in ("register", "unregister")
+        for kind in ("archive", "unpack")
+    },
     "email.charset": {"add_alias": _always, "add_charset": _always, "add_codec": _always},
     "calendar": {"setfirstweekday": _always},
-    "copyreg": {"pickle": _always},
+    "copyreg": {"pickle": _always, "add_extension": _always},
     "importlib": {"reload": _of_library},
     "urllib.request": {"install_opener": _always},
     "xml.etree.ElementTree": {"register_namespace": _always},

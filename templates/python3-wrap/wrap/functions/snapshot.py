@@ -33,12 +33,16 @@ _TUNING = re.compile(
     r"|TOKENIZERS_PARALLELISM|MPLCONFIGDIR|MPLBACKEND|PYTHONWARNINGS|\w+_(LOG_LEVEL|VERBOSITY)"
 )
 _STANDARD = ("stdin", "stdout", "stderr")
+#: The child watchers that a policy of `asyncio` makes by itself, or none.
+_WATCHERS = ("ThreadedChildWatcher", "PidfdChildWatcher", "NoneType")
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
 #: A logger that stands for the loggers of other functions.
 _LOGGER = logging.getLogger(FUNCTION)
 ENVIRONMENT = "os.environ"
 VARIABLE = f"{ENVIRONMENT}["
 FILTERS = "warnings.filters"
+#: All modules; a new one is no change.
+_MODULES = "modules by name"
 
 
 def named_variable(name: str) -> str:
@@ -69,6 +73,7 @@ def assign(name: str, value: Any) -> None:
 def snapshot() -> dict[str, Any]:
     """Return the process-wide state: name of the call that changes it -> value."""
     found = {name: get() for name, get in STATE.items()}
+    found[_MODULES] = {n: each for n, each in list(sys.modules.items()) if not is_ours(n)}
     for name in _STANDARD:
         found[f"sys.{name}"] = _attributes(getattr(sys, name, None))
     for module, parts in _WHERE_IMPORTED.items():
@@ -86,8 +91,11 @@ def changed(
 
     Searching the function's own `folder` for modules counts as no change for other functions.
     """
-    compared = (before.keys() & after.keys()) - {FILTERS}  # which change only the log
+    compared = (before.keys() & after.keys()) - {FILTERS, _MODULES}  # filters change only the log
     found = {name for name in compared if before[name] != after[name]}
+    modules = before.get(_MODULES, {})  # none where only settings are compared
+    if any(after[_MODULES].get(name) is not each for name, each in modules.items()):
+        found.add("sys.modules")  # one was removed or replaced
     if ENVIRONMENT in found:
         names = map(_variable_of, settings_changed(before, after).keys() - SETTERS.keys())
         found = found - {ENVIRONMENT} | {named_variable(name) for name in names if is_told(name)}
@@ -127,7 +135,7 @@ def _folder() -> str | None:
 
 
 def _made_modules() -> set[str]:
-    """Return the modules made without an import, and functions' own modules under shared names."""
+    """Return the modules made without an import, and those under another module's name."""
     modules = list(sys.modules.items())
     return {name for name, each in modules if not is_ours(name) and _is_made(name, each)}
 
@@ -136,7 +144,7 @@ def _is_made(name: str, module: object) -> bool:
     spec = getattr(module, "__spec__", None)
     if spec is None:
         return "." not in name
-    return str(getattr(spec, "name", "")).startswith(FUNCTION)
+    return getattr(spec, "name", name) != name
 
 
 def _umask() -> int:
@@ -257,7 +265,8 @@ def _enable_loggers(disabled: bool) -> None:
 def _policy(asyncio: Any) -> str:
     policy = asyncio.events._event_loop_policy
     default = policy is None or type(policy) is asyncio.DefaultEventLoopPolicy
-    return "" if default else repr(type(policy))
+    watcher = type(getattr(policy, "_watcher", None)).__name__
+    return "" if default and watcher in _WATCHERS else f"{type(policy)} {watcher}"
 
 
 def _afresh(call: Callable[[], Any]) -> Any:

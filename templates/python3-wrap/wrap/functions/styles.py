@@ -37,6 +37,8 @@ _MOST = 999
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: Characters that the value of a header cannot contain.
 _BREAK = re.compile(r"[\r\n]")
+#: Characters that no head of an answer can have, as it is in Latin-1.
+_BEYOND = re.compile(r"[^\x00-\xff]")
 #: Headers with addresses, and addresses that need no quoting.
 _ADDRESSES = ("location", "content-location")
 _QUOTED = re.compile(r"[\w./:?#@!$&'()*+,;=%~-]*", re.ASCII)
@@ -222,8 +224,9 @@ def complete(value: Any) -> Any:
 def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
     value = flask_value(style, value)
     context = loaded("flask.globals", "request_ctx")
-    # Flask builds the answer if the handler registered functions to run after the request.
-    if not (context and context._after_request_functions):
+    # Flask builds the answer if it has to call functions after the request, or to save a session.
+    after = context and (context._after_request_functions or context.session.accessed)
+    if not after:
         body, status, pairs = _parts(value)
         kind = UNSAID
         if not (context or pairs) and type(body) in (dict, list):
@@ -323,9 +326,11 @@ def may_be_streamed(style: str, value: Any) -> bool:
 def response_of(style: str, value: Any) -> Response:
     """Return Flask's response for a handler's value. Raises TaskError, ``bad-output``."""
     try:
-        return _made(flask_value(style, value))
+        response = _made(flask_value(style, value))
+        begin_of(response)  # which refuses what no server sends
     except Exception as error:
         raise _unsendable(error) from error
+    return response
 
 
 def is_streamed(response: Response) -> bool:
@@ -340,13 +345,15 @@ def may_have_body(status: int) -> bool:
 
 def begin_of(response: Response) -> tuple[str, str, list[tuple[str, str]]]:
     """Return the status line, the content type and the other headers of a response."""
+    _check_latin("the status", response.status)
     return response.status, response.headers.get("Content-Type", ""), sent(response.headers)
 
 
 def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the headers that the server does not set, without the first content type.
 
-    Raises ValueError if a name is no token or a value has a line break: no server sends these.
+    Raises ValueError if a name is no token, or a value has a line break or characters beyond
+    Latin-1: no server sends these.
     """
     headers = list(headers)
     kind = next((each for each in headers if each[0].lower() == "content-type"), ("", ""))
@@ -357,7 +364,17 @@ def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
             raise ValueError(f"{name!r} is no name of a header: use letters, digits and -")
         if _BREAK.search(value):
             raise ValueError(f"the header {name} has a line break: remove it")
-    return [(name, _value(name, value)) for name, value in headers if name.lower() not in OF_SERVER]
+    found = [
+        (name, _value(*each)) for each in headers if (name := each[0]).lower() not in OF_SERVER
+    ]
+    for name, value in (kind, *found):
+        _check_latin(f"the header {name}", value)
+    return found
+
+
+def _check_latin(what: str, text: str) -> None:
+    if _BEYOND.search(text):
+        raise ValueError(f"{what} has characters beyond Latin-1: encode them")
 
 
 def _value(name: str, value: str) -> str:

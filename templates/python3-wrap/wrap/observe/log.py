@@ -8,6 +8,7 @@ the output of threads that a handler has started, and of modules during import, 
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -65,21 +66,26 @@ class Log(io.TextIOBase):
         errors: which texts it refuses: an error handler of `codecs`.
     """
 
-    encoding = "utf-8"
     mode = "w"
     line_buffering = True
-    write_through = False
+    write_through = True
 
     def __init__(self, descriptor: int, name: str, errors: str = _ERRORS) -> None:
         self.name = name
-        self._errors = errors
+        self._usual = ("utf-8", errors)
+        #: Function -> the encoding and the errors that it has set for itself.
+        self._set: dict[str | None, tuple[str, str]] = {}
         self._descriptor = descriptor
         self._begun = _Begun()
         self.buffer = _Bytes(self)
 
     @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._set.get(_writer(), self._usual)[0]
+
+    @property
     def errors(self) -> str:  # type: ignore[override]
-        return self._errors
+        return self._set.get(_writer(), self._usual)[1]
 
     def write(self, text: str) -> int:
         """Add `text`: part of a line, or several lines.
@@ -88,11 +94,12 @@ class Log(io.TextIOBase):
         """
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        own = self._set and self._set.get(_writer())
         try:
-            data = text.encode()
+            data = text.encode(*own) if own else text.encode()
         except UnicodeEncodeError:
-            if _writer() is not None:
-                text.encode(errors=self._errors)
+            if own or (_writer() is not None):
+                text.encode(*(own or self._usual))
             data = text.encode(errors=_ERRORS)
         self.put(data)
         return len(text)
@@ -115,9 +122,7 @@ class Log(io.TextIOBase):
         prefix = f"[{origin}] ".encode() if function else b""
         with contextlib.suppress(OSError):
             for piece in _pieces(_prefixed(prefix, _lines(data))):
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(self._descriptor, view) :]
+                _write_all(self._descriptor, piece)
 
     def fileno(self) -> int:
         return self._descriptor
@@ -134,9 +139,19 @@ class Log(io.TextIOBase):
         """Flush only: the log belongs to all functions."""
         self.flush()
 
-    def reconfigure(self, *, errors: str | None = None, **_: object) -> None:
-        """Set which texts it refuses; nothing else can be set."""
-        self._errors = errors or self._errors
+    def reconfigure(
+        self,
+        *,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+        line_buffering: bool | None = None,
+        write_through: bool | None = None,
+    ) -> None:
+        """Set how the calling function's text becomes bytes; the other settings have no effect."""
+        codecs.lookup(encoding or self.encoding)
+        errors = errors or ("strict" if encoding else self.errors)  # as `io.TextIOWrapper` does
+        self._set[_writer()] = (encoding or self.encoding, errors)
 
 
 class _Line:
@@ -179,8 +194,11 @@ class _Line:
 class _Bytes(io.RawIOBase):
     """``sys.stdout.buffer``."""
 
+    mode = "wb"
+
     def __init__(self, log: Log) -> None:
         self._log = log
+        self.name = log.name
 
     def write(self, data: object) -> int:
         octets = bytes(memoryview(data))  # type: ignore[arg-type]
@@ -255,6 +273,17 @@ def end_own_lines() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Log):
             stream.flush()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:  # a function has made the pipe non-blocking, and it is full
+            room = select.poll()
+            room.register(descriptor, select.POLLOUT)
+            room.poll()
 
 
 def _writer() -> str | None:

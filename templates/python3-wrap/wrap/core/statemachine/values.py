@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Hashable
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -73,7 +74,9 @@ def _is_longer(digits: str, value: float) -> bool:
         return True
     mantissa = digits.lower().partition("e")[0]
     shown = len(mantissa.replace(".", "").lstrip("-0"))
-    return shown > sys.float_info.dig and digits != repr(value)
+    if shown <= sys.float_info.dig:
+        return False
+    return not value or Decimal(digits) != Decimal(repr(value))
 
 
 def parse(text: str) -> Any:

@@ -111,7 +111,9 @@ def begin_anew(sockets: Sequence[socket.socket], arguments: Sequence[str] = _ARG
     It then listens on the first of `sockets`, and serves the connections that follow.
     """
     flush()
-    show()  # a timer would end the new program
+    show()
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        signal.setitimer(timer, 0)  # it would end the new program, which has no handler yet
     environment = dict(_STARTED_WITH)
     program = _STARTED_AS[: len(_STARTED_AS) - len(_ARGUMENTS)]
     try:
