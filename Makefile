@@ -12,7 +12,7 @@ MINIO := v0.0.0-20260212201848-7aac2a2c5b7c
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Tests wait more than they compute.
-PYTEST = $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist worksteal
+PYTEST = $(BIN)/pytest --numprocesses $$((3 * $$(nproc))) --dist worksteal
 
 .PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli minio clean
 
@@ -23,7 +23,7 @@ demo: .venv/installed ## What the FINRA workflow takes as it is, and as chiron d
 	@$(BIN)/python -m chiron.installation strace
 	@$(BIN)/chiron evaluate gain benchmarks/finra --slo 100ms --local --output out/demo
 
-test: .venv/developing ## Run the tests: all that matters once (9 to 16 minutes on two cores)
+test: .venv/developing ## Run the tests: all that matters once (6 to 16 minutes on two cores)
 	@$(PYTEST)
 
 test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, measurements
