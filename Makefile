@@ -29,7 +29,7 @@ test: .venv/developing ## Run the tests: all that matters once (6 to 16 minutes 
 test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, measurements
 
 test-slow: .venv/developing
-	@$(PYTEST) -m 'slow and not quiet and not soak'
+	@$(PYTEST) --numprocesses $$((2 * $$(nproc))) -m 'slow and not quiet and not soak'
 
 test-alone: .venv/developing
 	@$(BIN)/pytest -m quiet

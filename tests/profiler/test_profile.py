@@ -41,6 +41,7 @@ def tracers() -> list[psutil.Process]:
 
 @pytest.mark.slow
 @pytest.mark.strace
+@pytest.mark.quiet
 def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
     launcher: Launcher, strace: str
 ) -> None:
