@@ -27,6 +27,8 @@ from chiron.workflow.folder import WorkflowFolder
 #: The usual deployment: one function in each sandbox.
 _BEFORE = Variant("one-to-one", DEFAULT_MECHANISM)
 _AFTER = Variant(OURS, DEFAULT_MECHANISM)
+#: Requests to each of the two: enough to tell them apart by a tenth.
+_REQUESTS = 36
 
 
 @click.command("gain")
@@ -53,7 +55,7 @@ def command(folder: Path, slo: float, samples: int | None, place: Place, output:
         quick=True,
     )
     run_options = RunOptions(settings, samples, None, None, place, output, kept_platforms())
-    scale = replace(run_options.scale(None), replicate=False)
+    scale = replace(run_options.scale(None), replicate=False, requests=samples or _REQUESTS)
     faults = measure(["latency"], [folder], run_options, scale)
     faults.raise_all()
     report = write_report(output)
