@@ -7,6 +7,8 @@ import http.client
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ from wrap.net import framing
 from wrap.net.messages import Ident, Request, Result
 from wrap.values.value import Object
 from wrap.workers.worker import WorkerDiedError, WorkerProcess
+
+from chiron.generator.wrap_entry import WRAP
+from chiron.templates import TEMPLATES
 
 HANDLER = """
     import multiprocessing, os, subprocess, sys, threading, time
@@ -397,3 +402,11 @@ def test_a_thread_that_never_ends_keeps_no_forked_process(start, wrap_image, eve
     told = "ended waits, still running 0.5 s after the answer of its request"
     assert eventually(lambda: told in server.log.read_text())
     assert eventually(lambda: len(server.family()) == idle)
+
+
+def test_a_process_whose_parent_ended_before_it_ran_ends_at_once() -> None:
+    """The kernel sends no signal then: a reaper of a killed fork server ran for ever."""
+    code = "from wrap.workers.fork_server import die_with_parent; die_with_parent(1, 9); print(1)"
+    known = {"PYTHONPATH": str(TEMPLATES / WRAP)}
+    ran = subprocess.run([sys.executable, "-c", code], env=known, capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, b"", b"")

@@ -82,7 +82,7 @@ class ForkServer:
         self._pids: dict[int, int] = {}
         self._asked: dict[int, socket.socket] = {}
         self._endings: OrderedDict[int, str] = OrderedDict()
-        self._server = os.getppid()
+        self._server, self._own = os.getppid(), os.getpid()
         self._beats = MissedBeats()
         self._alarm, alarm = socket.socketpair()
         self._wakers = (self._alarm, alarm)
@@ -197,11 +197,11 @@ class ForkServer:
         """Run `do` in a child, to which the kernel sends `parents_end` when this process ends."""
         status: int | None = 1
         try:
-            _die_with_parent(parents_end)
             os.setpgid(0, 0)  # processes that it starts end with it
             signal.set_wakeup_fd(-1)
             for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(default, signal.SIG_DFL)
+            die_with_parent(self._own, parents_end)
             stop_alarm()
             for inherited in (self._control, self._alarm, *self._asked.values()):
                 inherited.close()
@@ -280,8 +280,11 @@ def ending(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def _die_with_parent(number: int) -> None:
-    parent = os.getppid()
+def die_with_parent(parent: int, number: int) -> None:
+    """Have the kernel send this process the signal `number` when its `parent` ends, or end now.
+
+    The parent may have ended since it forked this process.
+    """
     _LIBC.prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it ended in between
         os._exit(1)
