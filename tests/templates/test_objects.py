@@ -81,7 +81,9 @@ def test_what_is_still_referred_to_stays_and_what_is_not_goes() -> None:
     assert bytes(view) == b"0123456789"
     del view
     shared(b"another")
-    assert (process.num_fds(), mapped(process)) == before
+    # Tests before this one may close theirs meanwhile.
+    assert process.num_fds() <= before[0]
+    assert mapped(process) <= before[1]
 
 
 def mapped(process: psutil.Process) -> int:
