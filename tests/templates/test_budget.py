@@ -132,7 +132,7 @@ def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]
         budget.drop(execution)
     expected.clear()  # an object on disk has its file
     assert (budget.held, budget.spilled, budget.full) == (0, 0, False)
-    assert process.num_fds() == before
+    assert process.num_fds() <= before
 
 
 def test_what_waits_long_goes_to_disk_and_is_the_same_there(made: Any, tmp_path: Path) -> None:
