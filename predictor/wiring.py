@@ -120,6 +120,6 @@ def _calls(plan: Plan, platform: Platform, way: Way, shared: bool) -> Calls:
     if plan.orchestrator != "client":
         return Calls(platform.rpc_ms, platform.invoke_ms, computing_ms)
     call_ms = max(platform.rpc_ms, platform.request_ms)
-    if shared and call_ms > 0:
-        return Calls(call_ms, computing_ms=call_ms, computed=True)
+    if shared:
+        return Calls(call_ms, computing_ms=call_ms, computed=call_ms > 0)
     return Calls(call_ms, platform.invoke_ms)

@@ -136,7 +136,8 @@ class Sandbox:
 
     def temporary_folder(self) -> str:
         """Return its folder for temporary files, which a process without a container has alone."""
-        return _variables(_ROOT, self.pid).get("TMPDIR") or "/tmp"  # noqa: S108 (Python's default)
+        own = _variables(_ROOT, self.pid).get("TMPDIR", "")
+        return own.rstrip("/") or "/tmp"  # noqa: S108 (Python's default)
 
     def resident_mib(self) -> float:
         """Return the current resident memory."""

@@ -342,6 +342,14 @@ def test_a_clients_calls_compute_all_their_way_where_wraps_share_the_cores(platf
     assert together.latency_ms == (3 * 2.0 + 24.0) + (2.0 + 2.0)
 
 
+def test_calls_that_cost_nothing_leave_at_once_where_wraps_share_the_cores(platform, profile):
+    short = profile(**dict.fromkeys("abcd", "cpu 0.5"))
+    free = platform(cpus=1, one_node=True, invoke_ms=1.0)
+    each: Wraps = [["a"], ["b"], ["c"], ["d"]]
+    found = predict(plan(each, cpus=1, orchestrator="client"), WORKFLOW, short, free)
+    assert found.latency_ms == 3 * 0.5 + 0.5
+
+
 def test_what_runs_in_a_forked_process_takes_as_long_as_it_did_in_one(platform, profile):
     functions = profile(**FUNCTIONS).functions
     slower = functions["b"].model_copy(update={"forked_ms": 16.0})
