@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import compileall
 import contextlib
 import errno
@@ -27,6 +26,7 @@ from chiron.gateway.docker_engine import engine_errors, one_line
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore, home
 from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings, handler_file, meant
+from chiron.workflow.python_code import syntax_tree
 
 #: Files that tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
@@ -146,7 +146,7 @@ def _check_handler(function: FunctionSource, entry: str) -> None:
         said = f"no handler.py in {function.handler}: create it with a {entry}"
         raise function.fault("handler-missing", said)
     try:
-        module = ast.parse(path.read_bytes(), filename=str(path))
+        module = syntax_tree(path.read_bytes(), str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", str(error))

@@ -2,7 +2,7 @@
 
 Requirements are packages by name. pip also accepts options, paths and environment variables in such
 files, which expose files and secrets of the building user; they are refused. The gateway imports
-only this module of the project, so it imports no other.
+this module, so it imports no other.
 """
 
 from __future__ import annotations

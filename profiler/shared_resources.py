@@ -18,6 +18,7 @@ from chiron.profiler.blocking import LINKING, LOOKING
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.strace_text import Call
 from chiron.workflow.profile import ANY_NAME, IN_CONTAINER
+from chiron.workflow.python_code import syntax_tree
 
 _PORT = re.compile(r"\bsin6?_port=htons\((\d+)\)")
 _NAMES = {
@@ -188,7 +189,7 @@ def _trees(places: Iterable[Path]) -> Iterator[ast.Module]:
             top = file.relative_to(place).parts[:1]
             if file.suffix == ".py" and OF_FAAS_CLI.isdisjoint(top):
                 with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                    yield ast.parse(file.read_bytes())
+                    yield syntax_tree(file.read_bytes())
 
 
 def _named(tree: ast.AST, names: Mapping[str, str], wanted: Collection[str]) -> set[str]:

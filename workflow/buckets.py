@@ -29,6 +29,7 @@ from chiron.workflow.names import (
     shown,
     workflow_name,
 )
+from chiron.workflow.python_code import syntax_tree
 from chiron.wrap.core.buckets.own import file_of, is_own
 
 #: The default and the maximum number of starts of a function, in all, for one firing.
@@ -96,7 +97,7 @@ def check_own_triggers(buckets: Mapping[str, Any] | None, folder: Path) -> None:
         path, file, name = f"buckets.{bucket}.trigger", file_of(trigger), trigger.partition(".")[2]
         try:
             content = read_file(folder / file, f"trigger {trigger} in {folder / file}", _OWN_LIMIT)
-            parsed = ast.parse(content, file)
+            parsed = syntax_tree(content, file)
         except ChironError as error:
             raise error.changed(path) from None
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

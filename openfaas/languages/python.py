@@ -11,6 +11,7 @@ from chiron.openfaas.handler_folder import STYLES, Style, bindings, handler_file
 from chiron.openfaas.handlers import Extra, Handler, fault, handler_folder, there
 from chiron.openfaas.languages.language import Language
 from chiron.openfaas.stack import StackFunction
+from chiron.workflow.python_code import syntax_tree
 
 _PARAMETERS: dict[Style, tuple[str, ...]] = {
     "flask": ("req",),
@@ -53,7 +54,7 @@ def _unusable(code: Path, style: Style) -> str | None:
     """Return why ``handle`` in the file `code` cannot be called in `style`, and the fix."""
     wanted = f"def handle({', '.join(_PARAMETERS[style])})"
     try:
-        tree = ast.parse(code.read_bytes(), filename=str(code))
+        tree = syntax_tree(code.read_bytes(), str(code))
         bound = dict(bindings(tree))
     except (SyntaxError, ValueError) as error:
         at = error.lineno if isinstance(error, SyntaxError) else None
