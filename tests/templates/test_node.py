@@ -250,6 +250,28 @@ def test_its_streams_and_its_end_are_the_wraps(serve: Any, eventually: Any) -> N
     assert eventually(lambda: not node.is_running())
 
 
+def test_nothing_that_it_prints_is_lost_or_broken(serve: Any, eventually: Any) -> None:
+    """A child has made its pipe non-blocking; a character comes in two pieces."""
+    server = serve("""
+        const { execFileSync } = require('child_process')
+        module.exports = async () => {
+          const code = 'import os; os.set_blocking(1, False)'
+          execFileSync('python3', ['-c', code], { stdio: ['ignore', 'inherit', 'inherit'] })
+          for (const piece of [[0xc3], [0xa9, 10]]) process.stdout.write(Buffer.from(piece))
+          for (let line = 0; line < 2000; line++) console.log('x'.repeat(1000))
+          return 'ok'
+        }
+    """)
+    assert server.request().text == "ok"
+
+    def lines() -> list[str]:
+        of_run = [each for each in server.log.read_text().splitlines() if each.startswith("[run")]
+        return [line.partition("] ")[2] for line in of_run]
+
+    assert eventually(lambda: len(lines()) == 2001)
+    assert lines() == ["é", *["x" * 1000] * 2000]
+
+
 def test_what_fails_after_its_answer_is_in_the_log(serve: Any, eventually: Any) -> None:
     server = serve("""
         module.exports = async (event, context) => {

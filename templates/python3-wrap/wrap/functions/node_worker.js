@@ -9,6 +9,7 @@ const { AsyncLocalStorage } = require('async_hooks')
 const fs = require('fs')
 const net = require('net')
 const { Writable } = require('stream')
+const { StringDecoder } = require('string_decoder')
 const { EMPTY, succeeded } = require('./node_answer')
 const { Refused, eventOf } = require('./node_request')
 const state = require('./node_state')
@@ -22,6 +23,7 @@ const TOKEN = process.env.CHIRON_NODE_TOKEN
 delete process.env.CHIRON_NODE_TOKEN
 // A line of the log that is longer is broken.
 const LONGEST_LINE = 1 << 15
+const PAUSE = new Int32Array(new SharedArrayBuffer(4))
 
 // What the code that runs belongs to: a run, or the import of a handler.
 const current = new AsyncLocalStorage()
@@ -33,11 +35,12 @@ class Run {
   constructor(name, execution = '') {
     this.prefix = `[${execution ? `${name} ${execution}` : name}] `
     this.begun = ''
+    this.decoder = new StringDecoder()
     this.fail = null
   }
 
   print(text) {
-    const lines = (this.begun + text).split('\n')
+    const lines = (this.begun + this.decoder.write(text)).split('\n')
     this.begun = lines.pop()
     while (this.begun.length > LONGEST_LINE) {
       lines.push(this.begun.slice(0, LONGEST_LINE))
@@ -51,21 +54,30 @@ class Run {
   }
 
   end() {
+    this.begun += this.decoder.end()
     if (this.begun) this.print('\n')
   }
 }
 
 const unknown = new Run('node')
 
+// A missing reader of the log is no error.
 function say(text) {
   let rest = Buffer.from(text)
-  while (rest.length) rest = rest.subarray(fs.writeSync(1, rest))
+  while (rest.length) {
+    try {
+      rest = rest.subarray(fs.writeSync(1, rest))
+    } catch (error) {
+      if (error.code !== 'EAGAIN') return
+      Atomics.wait(PAUSE, 0, 0, 1)  // a function has made the pipe non-blocking, and it is full
+    }
+  }
 }
 
 for (const [name, fd] of [['stdout', 1], ['stderr', 2]]) {
   const stream = new Writable({
     write(chunk, encoding, done) {
-      ;(current.getStore() || unknown).print(chunk.toString())
+      ;(current.getStore() || unknown).print(chunk)
       done()
     }
   })
