@@ -31,10 +31,7 @@ DOCUMENTS = [
 #: Results to measure again, and what documents say beside their commit until then.
 MEASURE_AGAIN = {
     "prediction-streams": "dirty",  # takes a quarter of an hour
-    "runtime-events-durable.json": "not on main",  # takes a quarter of an hour
-    "runtime-events.json": "not on main",  # takes a quarter of an hour
     "runtime-paths.json": "dirty",  # needs MinIO
-    "runtime-query-redundant.json": "not on main",
     "scheduler/published.json": "dirty",  # needs the published testbed
 }
 _CITED = re.compile(
