@@ -16,7 +16,7 @@ CODE = "\n".join(f"def f{number}(a, b=(1, [2])): return {{a: [b, -a]}}" for numb
 
 
 class Yields:
-    """Garbage that has another thread run when it is collected, as the parser's objects are made."""
+    """Garbage that has another thread run when it is collected, even while code is parsed."""
 
     def __init__(self) -> None:
         self.cycle = self
