@@ -13,8 +13,10 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Tests wait more than they compute.
 PYTEST = $(BIN)/pytest --numprocesses $$((3 * $$(nproc))) --dist worksteal
+# What nobody needs who deploys a workflow.
+EVALUATION := tests/benchmarks tests/evaluation
 
-.PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli minio clean
+.PHONY: help demo test test-all test-evaluation test-slow test-alone soak lint setup lock audit faas-cli minio clean
 
 help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -23,10 +25,13 @@ demo: .venv/installed ## What the FINRA workflow takes as it is, and as chiron d
 	@$(BIN)/python -m chiron.installation strace
 	@$(BIN)/chiron evaluate gain benchmarks/finra --slo 100ms --local --output out/demo
 
-test: .venv/developing ## Run the tests: all that matters once (6 to 16 minutes on two cores)
-	@$(PYTEST)
+test: .venv/developing ## Run the tests: all that matters once (5 to 15 minutes on two cores)
+	@$(PYTEST) $(addprefix --ignore ,$(EVALUATION))
 
-test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, measurements
+test-all: test test-evaluation test-slow test-alone ## Run the other tests too: real commands, containers, measurements
+
+test-evaluation: .venv/developing ## Run the tests of the benchmarks and of the evaluation
+	@$(PYTEST) $(EVALUATION)
 
 test-slow: .venv/developing
 	@$(PYTEST) --numprocesses $$((2 * $$(nproc))) -m 'slow and not quiet and not soak'

@@ -13,9 +13,13 @@ from weakref import WeakSet, WeakValueDictionary
 from wrap.functions.public import PACKAGE, SHARED
 from wrap.functions.snapshot import FUNCTION, is_ours
 
+#: The beginning of the names of a function's modules below the first.
+_INSIDE = f"{PACKAGE}."
 #: How many levels of nested containers of a registry are searched.
 _DEPTH = 1
 _CODE = (FunctionType, MethodType)
+#: Every module has these: a thousand modules refer to the same built-in names.
+_OF_EVERY_MODULE = {"__all__", "__builtins__"}
 
 
 def modules() -> Iterator[ModuleType]:
@@ -44,8 +48,10 @@ def _modules_in(module: ModuleType) -> list[ModuleType]:
 def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
     """Return the methods and registries of classes in `modules` that refer to a function's code."""
     found = set()
-    classes = {id(value): value for module in modules for value in _classes_of(module)}
-    for each in classes.values():
+    values = (value for module in modules for value in list(vars(module).values()))
+    for each in {id(value): value for value in values if isinstance(value, type)}.values():
+        if is_ours(str(each.__module__)):
+            continue
         for name, value in list(vars(each).items()):
             # Types are compared first, as a call for each attribute would dominate the time.
             if (type(value) in _CODE and _is_own(value)) or (
@@ -73,7 +79,7 @@ def registries() -> set[str]:
         f"{module.__name__}.{name}"
         for module in third_party()
         for name, value in list(vars(module).items())
-        if _has_own(value, _DEPTH)
+        if name not in _OF_EVERY_MODULE and _has_own(value, _DEPTH)
     }
 
 
@@ -82,12 +88,13 @@ def _has_own(value: object, depth: int) -> bool:
     items = _items_of(type(value))  # type: ignore[arg-type]
     if items is None:
         return False
-    return any(
-        _is_own(each)
-        or (isinstance(each, str) and each.startswith(f"{PACKAGE}."))
-        or (depth > 0 and _has_own(each, depth - 1))
-        for each in list(items(value))
-    )
+    for each in list(items(value)):
+        if type(each) is str:
+            if each.startswith(_INSIDE):
+                return True
+        elif _is_own(each) or (depth > 0 and _has_own(each, depth - 1)):
+            return True
+    return False
 
 
 @functools.cache
@@ -110,9 +117,3 @@ def _is_own(value: object) -> bool:
 def _is_name(module: object) -> bool:
     """Whether a function's module has this name."""
     return str(module).partition(".")[0] in SHARED
-
-
-def _classes_of(module: ModuleType) -> list[type]:
-    values = list(vars(module).values())
-    classes = [value for value in values if isinstance(value, type)]
-    return [each for each in classes if not is_ours(str(each.__module__))]
