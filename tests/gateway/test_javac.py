@@ -38,8 +38,8 @@ def cache(tmp_path_factory):
 
 
 @needs_java
-def test_classes_are_beside_their_sources_and_those_of_what_calls_them_kept(image, cache):
-    place, folder, _ = image
+def test_classes_are_beside_their_sources_and_those_of_equal_sources_kept(image, cache):
+    place, folder, source = image
     classes = place / "wrap/functions/java/.classes"
     said = list[str]()
     compile_functions("wrap", place, cache, said.append)
@@ -47,12 +47,28 @@ def test_classes_are_beside_their_sources_and_those_of_what_calls_them_kept(imag
     assert (folder / ".classes/com/openfaas/function/Handler.class").is_file()
     assert (classes / "chiron/Worker.class").is_file()
     assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == [".classes"]
-    shutil.rmtree(classes)
-    (kept,) = cache.iterdir()
-    (kept / "kept").touch()
-    compile_functions("other", place, cache, print)
+    first = {*cache.iterdir()}
+    for kept in first:
+        (kept / "kept").touch()
+
+    def again() -> list[str]:
+        shutil.rmtree(classes)
+        shutil.rmtree(folder / ".classes")
+        said.clear()
+        compile_functions("other", place, cache, said.append)
+        return said
+
+    assert again() == []
     assert (classes / "kept").exists()
-    assert [*cache.iterdir()] == [kept]
+    assert (folder / ".classes/kept").exists()
+    source.write_text(HANDLER.replace("null", "new com.openfaas.model.Response()"))
+    assert again() == ["other: compiling its Java functions"]
+    assert (classes / "kept").exists()
+    assert not (folder / ".classes/kept").exists()
+    (folder / "lib").mkdir()
+    (folder / "lib" / "given.jar").write_bytes(b"PK\5\6" + bytes(18))
+    assert again() == ["other: compiling its Java functions"]
+    assert len({*cache.iterdir()} - first) == 2
 
 
 @needs_java
