@@ -31,8 +31,11 @@ _STATIC = {
 }
 #: Fields that have no effect -> why.
 _UNUSED = {
+    "ClientContext": "functions get the Payload alone",
     "Credentials": "functions have the rights of their deployment, and no role",
     "ItemsPath": "the items are what the ItemReader reads, of which ItemsPointer selects",
+    "LogType": "no log is part of a function's answer",
+    "Qualifier": "a function has one version: the one that is deployed",
 }
 #: Why other ignored fields have no effect: they belong to distributed Maps.
 _INLINE = "an inline Map fails with the first failed item, without Mode DISTRIBUTED"

@@ -22,7 +22,7 @@ from chiron.workflow.asl_shapes import (
     typed,
 )
 from chiron.workflow.errors import ChironError
-from chiron.workflow.names import FunctionNames, shown
+from chiron.workflow.names import FunctionNames, meant, shown
 from chiron.wrap.core.statemachine.expressions import expression_in
 from chiron.wrap.core.statemachine.maps import reader_of, writer_of
 from chiron.wrap.core.statemachine.visits import chosen_task
@@ -35,6 +35,9 @@ _SERVICE = re.compile(
 
 #: The integration with Lambda, whose Parameters name the function.
 _INVOKE = "lambda:invoke"
+#: Its fields that have no effect here, and all of its fields on AWS.
+_WITHOUT_EFFECT = ("ClientContext", "LogType", "Qualifier")
+_OF_CALL = ("FunctionName", "InvocationType", "Payload", *_WITHOUT_EFFECT)
 #: Unsupported Resources -> the task of a function that replaces them: by action or by pattern.
 _KINDS = {
     "activity": ("an activity", "does its work"),
@@ -48,8 +51,8 @@ STORE_FUNCTION = "chiron-s3"
 _STORED = ("s3:getObject", "s3:listObjectsV2", "s3:putObject")
 
 
-def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
-    """Return the Task `state` with its function's name as Resource.
+def resolved(state: dict[str, Any], name: str, path: str, reading: Reading) -> dict[str, Any]:
+    """Return the Task `state`, called `name`, with its function's name as Resource.
 
     A Task of the Lambda integration names its function in its Parameters, and gets ``"Invoke":
     true``. If it chooses the function at run time, it gets ``"Functions"`` from functions.json.
@@ -57,12 +60,12 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
 
     Raises ``unsupported-resource`` for activities, callbacks and integrations with services.
     """
-    resource = state["Resource"]
+    resource, functions = state["Resource"], reading.functions
     service = _SERVICE.fullmatch(resource)
     if service and service["action"] == _INVOKE:
         if service["pattern"]:
             raise _refused_call(state, _KINDS.get(service["pattern"], _OTHER), path)
-        return state | _invoked(state, path, functions)
+        return state | _invoked(state, name, path, reading)
     if service and not functions.knows(resource):
         kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
         what, instead = _KINDS.get(service["pattern"], kind)
@@ -125,8 +128,8 @@ def is_call(resource: str) -> bool:
     return service is not None and service["action"] == _INVOKE
 
 
-def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
-    field = _input_field(state)
+def _invoked(state: dict[str, Any], task: str, path: str, reading: Reading) -> dict[str, Any]:
+    field, functions = _input_field(state), reading.functions
     path = f"{path}.{field}"
     given = state.get(field, {})
     if field == "Arguments" and isinstance(given, str) and expression_in(given) is not None:
@@ -134,12 +137,10 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     if not isinstance(given, dict):
         raise bad(path, 'has to be an object that names the function: {"FunctionName": ...}')
     parameters = dict(given)
+    _check_call(parameters, task, path, reading)
     name = typed(parameters.get("FunctionName", ""), str, f"{path}.FunctionName")
     chosen = "FunctionName.$" if "FunctionName.$" in parameters else "FunctionName"
     is_chosen = chosen.endswith("$") or name.startswith("{%")
-    if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
-        what = "a task waits for its function's answer: remove InvocationType"
-        raise ChironError("unsupported-field", what, path=f"{path}.InvocationType")
     if is_chosen:
         expression = typed(parameters[chosen], str, f"{path}.{chosen}")
         can_be = _chosen(f"{path}.{chosen}", functions)
@@ -149,6 +150,24 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     del parameters["FunctionName"]
     function = functions.function(name, place)
     return {"Resource": function, field: parameters, "Invoke": True}
+
+
+def _check_call(parameters: dict[str, Any], task: str, path: str, reading: Reading) -> None:
+    """Refuse fields that AWS refuses too; note those without effect.
+
+    Raises ``unknown-field``, or ``unsupported-field`` if nobody would wait for the answer.
+    """
+    for given, value in parameters.items():
+        field = given if path.endswith("Arguments") else given.removesuffix(".$")
+        place = f"{path}.{given}"
+        if field not in _OF_CALL:
+            what = f"{shown(given)} is no field of a call; {meant(field, _OF_CALL)}"
+            raise ChironError("unknown-field", what, path=place)
+        if field == "InvocationType" and (given, value) != (field, "RequestResponse"):
+            what = "a task waits for its function's answer: remove InvocationType"
+            raise ChironError("unsupported-field", what, path=place)
+        if field in _WITHOUT_EFFECT:
+            reading.unused.setdefault(field, []).append(task)
 
 
 def _chosen(path: str, functions: FunctionNames) -> dict[str, str]:

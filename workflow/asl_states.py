@@ -62,7 +62,12 @@ def read_machine(document: dict[str, Any], reading: Reading) -> dict[str, Any]:
 
     Only states in JSONata keep a QueryLanguage. Tasks and faults are recorded in `reading`.
     """
-    more = {"Name": _unseen, "Version": comment, "TimeoutSeconds": whole(1)}
+    more: dict[str, Check] = {
+        "Name": _unseen,
+        "QueryLanguage": _unseen,
+        "TimeoutSeconds": whole(1),
+        "Version": comment,
+    }
     return _scope(document, "", reading, more)
 
 
@@ -116,7 +121,7 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
     if "Credentials" in state:
         reading.unused.setdefault("Credentials", []).append(name)
     if kind == "Task" and "Resource" in kept:
-        kept = resolved(kept, path, reading.functions)
+        kept = resolved(kept, name, path, reading)
         for task, function in tasks_of(name, kept).items():
             reading.tasks.append(Task(check_task_name(task, path), function, None))
     _check_heartbeat(kept, path)
@@ -224,7 +229,6 @@ _QUERY_CATCHER = Shape(
 )
 _SCOPE: dict[str, Check] = {
     "Comment": comment,
-    "QueryLanguage": _unseen,
     "StartAt": text,
     "States": _states,
 }

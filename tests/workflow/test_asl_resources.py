@@ -129,6 +129,12 @@ def test_what_would_call_a_function_otherwise_is_named_with_that_function(refuse
             "unsupported-field",
             "Parameters.InvocationType",
         ),
+        (
+            {"FunctionName": "f", "InvocationType.$": "$.t"},
+            "unsupported-field",
+            "Parameters.InvocationType.$",
+        ),
+        ({"FunctionName": "f", "payload.$": "$.a"}, "unknown-field", "Parameters.payload.$"),
         ({}, "missing-field", "Parameters.FunctionName"),
         ({"FunctionName": 1}, "bad-field", "Parameters.FunctionName"),
         ([], "bad-field", "Parameters"),
@@ -137,6 +143,23 @@ def test_what_would_call_a_function_otherwise_is_named_with_that_function(refuse
 def test_an_invocation_names_one_function_and_waits_for_it(refused, parameters, code, path):
     error = refused(parse_states, machine_of(INVOKE, Parameters=parameters), "demo")
     assert (error.code, error.path) == (code, f"States.A.{path}")
+
+
+def test_a_path_as_payload_of_a_call_in_jsonata_is_refused(refused):
+    arguments = {"FunctionName": "f", "Payload.$": "$.a"}
+    document = machine_of(INVOKE, QueryLanguage="JSONata", Arguments=arguments)
+    error = refused(parse_states, document, "demo")
+    assert (error.code, error.path) == ("unknown-field", "States.A.Arguments.Payload.$")
+    assert "did you mean Payload?" in error.message
+
+
+def test_fields_of_a_call_without_effect_are_said():
+    parameters = {"FunctionName": "f", "Qualifier": "1", "LogType": "Tail"}
+    warnings = parse_states(machine_of(INVOKE, Parameters=parameters), "demo").warnings
+    assert [line.partition(":")[0] for line in warnings] == [
+        "Qualifier of state 'A'",
+        "LogType of state 'A'",
+    ]
 
 
 ARN = "arn:aws:lambda:eu-west-1:123456789012:function:Sort"

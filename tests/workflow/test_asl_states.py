@@ -16,6 +16,7 @@ TASK = {"Type": "Task", "Resource": "f", "End": True}
 #: Instead of a field's value: the state is without it.
 ABSENT = object()
 INNER = {"StartAt": "X", "States": {"X": {"Type": "Pass", "End": True}}}
+IN_JSONATA = {"QueryLanguage": "JSONata"}
 DISTRIBUTED = INNER | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}}
 MAP = {"Type": "Map", "Iterator": INNER, "End": True}
 RETRY = {"ErrorEquals": ["E"]}
@@ -158,6 +159,13 @@ def test_a_machine_is_a_document_that_gives_itself():
 
 REFUSED = [
     ("Task", {"QueryLanguage": "SQL"}, "bad-field", "QueryLanguage"),
+    ("Map", {"Iterator": INNER | IN_JSONATA}, "unknown-field", "Iterator.QueryLanguage"),
+    (
+        "Parallel",
+        {"Branches": [INNER | IN_JSONATA]},
+        "unknown-field",
+        "Branches[0].QueryLanguage",
+    ),
     *[
         (kind, {field: {}}, "unsupported-field", field)
         for kind, field in [
