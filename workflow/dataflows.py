@@ -180,6 +180,10 @@ class _Reader:
             with self._faults.noting():
                 _check_taken(block)
             mine = [flow for flow in block.flows if flow.source.step == block.step.name]
+            if "default" in block.conditions[:-1]:
+                with self._faults.noting():
+                    path = f"{block.step.path}.conditions.default"
+                    raise ChironError("bad-field", "default is the last condition", path=path)
             for condition in [*block.conditions, None] if block.conditions else [None]:
                 targets = [f.target for f in mine if f.target and f.condition in (condition, None)]
                 with self._faults.noting():

@@ -88,6 +88,9 @@ class _Flat:
         if kind == "foreach":
             self._for_each |= dict.fromkeys(targets, given.path)
         if kind != "switch":
+            if given.items("conditions"):
+                message = f"conditions are for a switch, and the type is {kind}: remove them"
+                raise ChironError("bad-field", message, path=given.at("conditions"))
             return [Arm(tuple(t for t in targets if t != _END))]
         conditions = given.required_items("conditions")
         if len(conditions) != len(targets):

@@ -197,6 +197,17 @@ def test_a_switch_decides_by_its_own_data():
             "templates.one.blocks.block.conditions.odd==True",
         ),
         (
+            {
+                "one": block(
+                    {"text": "NORMAL"},
+                    {"odd": ("NORMAL", None)},
+                    conditions={"default": "$USER", "odd==True": "$USER"},
+                )
+            },
+            "bad-field",
+            "templates.one.blocks.block.conditions.default",
+        ),
+        (
             {"one": {"blocks": {"a": {}, "b": {}}}},
             "unsupported-field",
             "templates.one.blocks",

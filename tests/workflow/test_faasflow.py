@@ -283,6 +283,12 @@ def test_two_arms_may_lead_to_one_function():
             "foreach",
         ),
         (
+            [flat("a", next={"type": "pass", "conditions": ["a.x"]})],
+            "bad-field",
+            "functions[0].next.conditions",
+            "the type is pass",
+        ),
+        (
             [flat("a", "b", kind="foreach"), flat("b", input={"x": read("a.x")})],
             "missing-field",
             "functions[1]",
