@@ -29,7 +29,7 @@ from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings, h
 from chiron.workflow.python_code import syntax_tree
 
 #: Files that tools leave beside code, perhaps while it is copied.
-_SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
+_SKIPPED = re.compile(r"__pycache__|\.(?:mypy|pytest|ruff)_cache|\.git|.*\.pyc\.\d+")
 #: The stage of a template's Dockerfile that runs index.py without of-watchdog.
 DOCKER_STAGE = "bare"
 _LINES_SHOWN = 3

@@ -11,12 +11,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chiron.openfaas.handlers import OF_FAAS_CLI, SKIPPED
+from chiron.openfaas.handlers import OF_FAAS_CLI, SKIPPED, Extra, extra_of, own_template
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus
-from chiron.openfaas.stack import StackFunction
+from chiron.openfaas.stack import StackFunction, environment
 
 if TYPE_CHECKING:
     from chiron.generator.generate import Sources
@@ -25,12 +26,16 @@ DEFINITION = "chiron.definition"
 _DIGITS = 8
 
 
-def with_definition(function: StackFunction, code: Path | None) -> StackFunction:
-    """Add an annotation to `function` with a digest of its definition and its folder `code`."""
+def with_definition(
+    function: StackFunction, code: Path | None, template: Path | None
+) -> StackFunction:
+    """Add an annotation to `function` with a digest of its definition, `code` and `template`."""
     digest = hashlib.sha256(function.model_dump_json().encode())
     if code is not None:
         for file in sorted(each for each in code.rglob("*") if each.is_file()):
             digest.update(f"\0{file.relative_to(code)}\0".encode() + file.read_bytes())
+    if template is not None:
+        digest.update("\0".join(_files(template)).encode())
     annotations = {**function.annotations, DEFINITION: digest.hexdigest()}
     return function.model_copy(update={"annotations": annotations})
 
@@ -54,7 +59,8 @@ def unchanged(spec: FunctionSpec, running: Mapping[str, FunctionStatus]) -> bool
 
 def source_of(sources: Sources) -> str:
     """Return a short digest of the user's files, without files left by Python or tools."""
-    return digest([sources.folder.text, *_functions(sources)])
+    triggers = chain.from_iterable(map(_files, sources.folder.trigger_files))
+    return digest([sources.folder.text, *triggers, *_functions(sources)])
 
 
 def digest_of(folder: Path) -> str:
@@ -73,14 +79,22 @@ def _functions(sources: Sources) -> Iterator[str]:
         function = sources.stack.functions[name]
         yield json.dumps([name, variables, function.model_dump(mode="json")])
         yield from _files(handler.folder)
-        for path, source in handler.extra:
-            yield path
-            yield from _files(source)
+        yield from _copied(handler.extra)
     for name in sources.called:
         function = sources.stack.functions.get(name, StackFunction())
-        yield json.dumps([name, "called", function.model_dump(mode="json")])
+        variables = sorted(environment(function, sources.folder.path).items())
+        yield json.dumps([name, "called", variables, function.model_dump(mode="json")])
         if function.handler:
             yield from _files(sources.folder.path / function.handler)
+            yield from _copied(extra_of(sources.stack, sources.folder.path))
+        if template := own_template(function.lang, sources.folder.path):
+            yield from _files(template)
+
+
+def _copied(extra: Extra) -> Iterator[str]:
+    for path, source in extra:
+        yield path
+        yield from _files(source)
 
 
 def _files(place: Path) -> Iterator[str]:

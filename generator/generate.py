@@ -25,10 +25,10 @@ from chiron.generator.stack_check import (
     warnings_of,
 )
 from chiron.generator.stores import needs_of, require_s3
-from chiron.generator.unwrapped import TEMPLATE_FOLDER, configuration_of, copied, copy_templates
+from chiron.generator.unwrapped import configuration_of, copied, copy_templates
 from chiron.generator.wrap_entry import WRAP, allowed, stack_function
 from chiron.openfaas.handler_folder import STYLES
-from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
+from chiron.openfaas.handlers import SKIPPED, TEMPLATE_FOLDER, Handler, lay_out
 from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.sharing import united, without_triggers
 from chiron.openfaas.stack import (
@@ -120,7 +120,7 @@ class Sources:
             for name, lang in self.left_out.items()
         ]
         variables = self.variables(self.handlers)
-        found = warnings_of(self.stack, self.folder.workflow, variables)
+        found = warnings_of(self.stack, self.folder, variables)
         given = read_texts(self.stack, [*self.handlers, *self.supporting], self.folder.path)
         return [*found, *calling(given, self.handlers), *lines]
 

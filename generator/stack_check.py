@@ -15,6 +15,7 @@ from chiron.openfaas.sharing import OF_LOGS, TRIGGERS, left_out, values_of
 from chiron.openfaas.stack import StackFile, StackFunction, environment, unknown_fields
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import shown
 from chiron.workflow.strict_yaml import load_yaml
@@ -134,14 +135,20 @@ def registry_of(functions: Iterable[StackFunction]) -> str:
 
 
 def warnings_of(
-    stack: StackFile, workflow: Workflow, variables: Mapping[str, Mapping[str, str]]
+    stack: StackFile, folder: WorkflowFolder, variables: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
     """Yield a line for each field without effect, with the function, the reason and the fix.
 
     `variables` are those of each function that a wrap runs, including its environment files.
     """
+    workflow = folder.workflow
     yield from workflow.warnings
-    yield from unknown_fields(stack)
+    yield from unknown_fields(stack, folder.path)
+    for name, function in stack.functions.items():
+        language = language_of(function)
+        if name not in workflow.functions and language is not None and not language.start:
+            why = f"lang {function.lang} runs in wraps alone, and no task uses it"
+            yield f"function {name} is not deployed: {why}"
     called = called_in(stack, workflow.functions)
     tasks = {name: stack.functions[name] for name in workflow.functions if name not in called}
     for name in called:

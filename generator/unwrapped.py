@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 from chiron.generator.annotations import FOR_WRAPS
 from chiron.generator.fingerprint import with_definition
-from chiron.openfaas.handlers import SKIPPED, extra_of, handler_folder, lay_out, there
+from chiron.openfaas.handlers import SKIPPED, extra_of, handler_folder, lay_out, own_template
 from chiron.openfaas.languages import language_of
 from chiron.openfaas.stack import Configuration, StackFunction, environment
-from chiron.workflow.folder import check_links
 
 if TYPE_CHECKING:
     from chiron.generator.generate import Sources
-
-#: The folder of faas-cli's templates, beside stack.yaml.
-TEMPLATE_FOLDER = "template"
 
 
 def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
@@ -39,7 +35,8 @@ def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
         files = {key: str(place / file) for key, file in function.build_secrets.items()}
         settings["build_secrets"] = files
     copied = function.model_copy(update=settings)
-    defined = with_definition(copied, draft / name if function.handler else None)
+    template = own_template(function.lang, sources.folder.path)
+    defined = with_definition(copied, draft / name if function.handler else None, template)
     if name not in sources.called:
         return defined
     annotations = {**defined.annotations, FOR_WRAPS: "true"}
@@ -49,9 +46,8 @@ def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
 def copy_templates(sources: Sources, target: Path) -> None:
     """Copy the user's templates of those functions that are deployed unchanged."""
     for lang in {sources.stack.functions[name].lang for name in sources.supporting}:
-        own = sources.folder.path / TEMPLATE_FOLDER / lang
-        if own.name == lang and there(own.is_dir) and not (target / lang).exists():  # no path
-            check_links(own, sources.folder.path)
+        own = own_template(lang, sources.folder.path)
+        if own is not None and not (target / lang).exists():
             shutil.copytree(own, target / lang, ignore=SKIPPED)
 
 

@@ -19,10 +19,14 @@ from chiron.workflow.names import shown
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-#: Files that Python and other tools leave beside code.
-SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
+#: Folders that Python and other tools leave beside code.
+SKIPPED = shutil.ignore_patterns(
+    "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".git"
+)
+#: The folder of faas-cli's templates, beside stack.yaml.
+TEMPLATE_FOLDER = "template"
 #: Folders that faas-cli leaves out of a handler folder, which may be stack.yaml's own folder.
-OF_FAAS_CLI = frozenset({"build", "template"})
+OF_FAAS_CLI = frozenset({"build", TEMPLATE_FOLDER})
 #: Paths in a handler folder, and the files or folders that ``configuration.copy`` copies there.
 Extra = tuple[tuple[str, Path], ...]
 
@@ -140,6 +144,18 @@ def handler_folder(name: str, function: StackFunction, folder: Path, content: st
         raise fault("no-handler", name, "handler", message)
     check_links(place, folder, name)
     return place
+
+
+def own_template(lang: str, folder: Path) -> Path | None:
+    """Return the user's template `lang` beside the stack.yaml in `folder`; None without one.
+
+    Raises ``bad-link``.
+    """
+    own = folder / TEMPLATE_FOLDER / lang
+    if own.name != lang or not there(own.is_dir):  # `lang` is no path
+        return None
+    check_links(own, folder)
+    return own
 
 
 def there(check: Callable[[], bool]) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal
@@ -190,19 +191,27 @@ def _check_packages(function: str, packages: str) -> None:
             )
 
 
-def unknown_fields(stack: StackFile) -> Iterator[str]:
-    """Yield a warning for each field of `stack` unknown to faas-cli, with its path."""
-    return _unknown(stack, "")
+def unknown_fields(stack: StackFile, folder: Path) -> Iterator[str]:
+    """Yield a warning for each field unknown to faas-cli, with its path.
+
+    The fields are those of `stack` and of the environment files of its functions in `folder`.
+    """
+    yield from _unknown(stack, "", "stack.yaml")
+    files = chain.from_iterable(each.environment_file for each in stack.functions.values())
+    for name in dict.fromkeys(files):
+        yield from _unknown(_read_variables(folder, name), "", name)
 
 
-def _unknown(section: BaseModel, place: str) -> Iterator[str]:
+def _unknown(section: BaseModel, place: str, file: str) -> Iterator[str]:
     known = {field.alias or name: name for name, field in type(section).model_fields.items()}
     for key in section.model_extra or ():
         if key.startswith("x-"):
             continue
         alike = get_close_matches(key, known, 1)
         mend = f"did you mean {alike[0]}?" if alike else "remove it, or start its name with x-"
-        yield f"stack.yaml: {place}{shown(key)} is no field of faas-cli and is ignored: {mend}"
+        if isinstance(section, _EnvironmentFile):
+            mend = "variables are below environment"
+        yield f"{file}: {place}{shown(key)} is no field of faas-cli and is ignored: {mend}"
     for key, name in known.items():
         value = getattr(section, name)
         within: Iterable[tuple[str, object]] = ((key, value),)
@@ -212,7 +221,7 @@ def _unknown(section: BaseModel, place: str) -> Iterator[str]:
             within = ((f"{key}[{number}]", item) for number, item in enumerate(value))
         for path, item in within:
             if isinstance(item, BaseModel):
-                yield from _unknown(item, f"{place}{path}.")
+                yield from _unknown(item, f"{place}{path}.", file)
 
 
 def write_stack(path: Path, stack: StackFile) -> None:
@@ -229,12 +238,14 @@ def environment(function: StackFunction, folder: Path) -> dict[str, str]:
     """Return the variables of `function` in `folder`; environment files override inline values."""
     merged = dict(function.environment)
     for name in function.environment_file:
-        check_links(folder / name, folder)
-        what = f"environment file {folder / name}"
-        value = load_yaml(_text(folder / name, what, _NO_FILE), what)
-        content = validate(_EnvironmentFile, value, what)
-        merged |= content.environment
+        merged |= _read_variables(folder, name).environment
     return merged
+
+
+def _read_variables(folder: Path, name: str) -> _EnvironmentFile:
+    check_links(folder / name, folder)
+    what = f"environment file {folder / name}"
+    return validate(_EnvironmentFile, load_yaml(_text(folder / name, what, _NO_FILE), what), what)
 
 
 def deployment(stack: StackFile, name: str, folder: Path) -> FunctionSpec:

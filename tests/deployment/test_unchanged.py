@@ -19,6 +19,9 @@ def folder(write_folder, tmp_path) -> WorkflowFolder:
     """A workflow of one task, and `helper`, which it may call."""
     functions = {"wave": HANDLER, "helper": HANDLER}
     fields = {"helper": {"environment": {"A": "1"}}}
+    template = tmp_path / "f" / "template" / "python3-flask"
+    template.mkdir(parents=True)
+    (template / "index.py").write_text("THREADS = 1\n")
     return write_folder(tmp_path / "f", {"tasks": {"t": "wave"}}, functions, {}, fields)
 
 
@@ -50,6 +53,7 @@ def test_the_code_of_wraps_is_deployed_every_time(deployed):
     [
         ("functions/helper/handler.py", "return req", "return ''"),
         ("stack.yaml", '"A": "1"', '"A": "2"'),
+        ("template/python3-flask/index.py", "1", "2"),
     ],
 )
 def test_a_supporting_function_that_has_changed_is_deployed(file, old, new, deployed, folder):

@@ -101,7 +101,8 @@ def test_an_image_is_the_template_with_the_handler_in_it(
 ):
     function = source("from util import x\ndef handle(req): return x\n")
     (function.handler / "util.py").write_text("x = 1\n")
-    (function.handler / "__pycache__").mkdir()
+    for folder in ("__pycache__", ".mypy_cache", ".weights_cache"):
+        (function.handler / folder).mkdir()
     image = build(function, minimal_templates, empty_store, tmp_path / "venvs")
     assert empty_store.find("registry:5000/team/side:latest") == image
     assert image.folder.parent.parent == empty_store.root
@@ -112,7 +113,8 @@ def test_an_image_is_the_template_with_the_handler_in_it(
     compiled = Path(cache_from_source("index.py"))
     assert files == {
         "index.py", "image.json", "function", "function/__init__.py", "function/handler.py",
-        "function/util.py", "function/requirements.txt", str(compiled.parent), str(compiled),
+        "function/util.py", "function/requirements.txt", "function/.weights_cache",
+        str(compiled.parent), str(compiled),
     }  # fmt: skip
     metadata = json.loads((image.folder / "image.json").read_text())
     assert metadata["name"] == "registry:5000/team/side:latest"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -87,6 +88,21 @@ def test_their_code_and_fields_are_part_of_what_a_deployment_is_made_from(write)
     assert source_of(Sources.read(write())) == before
     assert source_of(Sources.read(write(labels={}))) != before
     (sources.folder.path / "functions" / "gopher" / "handler.py").write_text("package other\n")
+    assert source_of(sources) != before
+
+
+@pytest.mark.parametrize("file", ["common/words.go", "own.yml", "template/golang-own/main.go"])
+def test_what_their_image_is_built_from_besides_is_part_of_it_too(file, write):
+    folder = write({"tasks": {"u": "gopher"}}, environment_file=["own.yml"]).path
+    for each in ("common/words.go", "own.yml", "template/golang-own/main.go"):
+        (folder / each).parent.mkdir(parents=True, exist_ok=True)
+        (folder / each).write_text("environment: {A: 1}\n")
+    stack = json.loads((folder / "stack.yaml").read_text())
+    stack["configuration"] = {"copy": ["common"]}
+    (folder / "stack.yaml").write_text(json.dumps(stack))
+    sources = Sources.read(WorkflowFolder.open(folder), {})
+    before = source_of(sources)
+    (folder / file).write_text("environment: {A: 2}\n")
     assert source_of(sources) != before
 
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 import yaml
 
+from chiron.generator.fingerprint import source_of
 from chiron.generator.generate import Sources, generate
 from chiron.generator.merging import merge_environments
 from chiron.openfaas.stack import deployment, read_stack
@@ -479,3 +480,27 @@ def test_a_wrap_has_the_value_that_all_templates_read_alike(tmp_path):
     styles = {"node": "node", "python": "flask"}
     merged = merge_environments("w", given, styles, {}, {name: [tmp_path] for name in given})
     assert merged == {"RAW_BODY": "true", "LEVEL": "2"}
+
+
+def test_a_trigger_of_the_users_is_part_of_what_a_deployment_is_made_from(write_folder, tmp_path):
+    trigger = tmp_path / "triggers.py"
+    trigger.write_text("class Pairs:\n    size = 2\n")
+    bucket = {"trigger": "triggers.Pairs", "function": "wave"}
+    folder = write_folder(
+        tmp_path, {"entry": "in", "buckets": {"in": bucket}}, {"wave": HANDLER}, {}
+    )
+    before = source_of(Sources.read(folder))
+    trigger.write_text("class Pairs:\n    size = 3\n")
+    assert source_of(Sources.read(folder)) != before
+
+
+def test_only_what_python_and_tools_leave_is_not_copied(write_folder, plan_of, tmp_path):
+    folder = write_folder(tmp_path / "f", {"tasks": {"t": "wave"}}, {"wave": HANDLER}, {})
+    code = folder.path / "functions" / "wave"
+    kept, left = (".weights_cache/a", "licensed.pyc"), ("__pycache__/a", ".mypy_cache/a")
+    for file in (*kept, *left):
+        (code / file).parent.mkdir(exist_ok=True)
+        (code / file).write_text("a")
+    out = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build").parent
+    (copied,) = out.glob("*/functions/wave/function")
+    assert [(copied / file).is_file() for file in (*kept, *left)] == [True, True, False, False]

@@ -139,7 +139,7 @@ functions:
 def test_fields_that_faas_cli_ignores_are_named_and_kept(write, tmp_path, text, place, mend):
     stack = read_stack(write("stack.yaml", text), {})
 
-    (line,) = unknown_fields(stack)
+    (line,) = unknown_fields(stack, tmp_path)
     assert f"{place} is no field" in line
     assert mend in line
     write_stack(tmp_path / "again.yaml", stack)
@@ -147,8 +147,17 @@ def test_fields_that_faas_cli_ignores_are_named_and_kept(write, tmp_path, text, 
 
 
 @each_row("text", [FULL, "functions: {a: {x-owner: me}}", "x-common: {a: b}"])
-def test_a_file_without_unknown_fields_warns_of_none(write, text):
-    assert list(unknown_fields(read_stack(write("stack.yaml", text), {}))) == []
+def test_a_file_without_unknown_fields_warns_of_none(write, tmp_path, text):
+    write("env.yml", "environment: {A: 1}")
+    assert list(unknown_fields(read_stack(write("stack.yaml", text), {}), tmp_path)) == []
+
+
+def test_variables_beside_the_environment_of_their_file_are_said(write, tmp_path):
+    write("env.yml", "environment: {A: 1}\nLEVEL: debug\n")
+    stack = read_stack(write("stack.yaml", "functions: {f: {environment_file: [env.yml]}}"), {})
+    assert list(unknown_fields(stack, tmp_path)) == [
+        "env.yml: 'LEVEL' is no field of faas-cli and is ignored: variables are below environment"
+    ]
 
 
 #: Nine lists of nine of the one before.
