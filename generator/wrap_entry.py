@@ -39,6 +39,8 @@ WRAP = "python3-wrap"
 #: faas-cli deploys without the template only if stack.yaml has the command.
 _FPROCESS = "python index.py"
 _SLO_VARIABLE = "WRAP_SLO_MS"
+#: The limit of the data of a state machine, in bytes, which any of its functions may set.
+_STATE_BYTES = "WRAP_STATE_BYTES"
 
 
 def _resources(wrap: Wrap, sources: Sources) -> tuple[StackResources, StackResources]:
@@ -91,8 +93,7 @@ def stack_function(
     if is_called or (buckets is not None and not buckets["durable"]):
         settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
     if is_entry and plan.orchestrator != "client":
-        settings |= _sized_for(sources.folder)
-        settings |= {_SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
+        settings |= _of_entry(plan, sources)
     labels = {**scale_labels(plan, index, shared.labels), **_replicas(buckets)}
     annotations = {
         **annotate(plan, index, sources.folder.workflow),
@@ -169,6 +170,18 @@ def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
         named += function.build_args.get(PACKAGES, "").split()
         named += chain.from_iterable(build_options()[each] for each in function.build_options)
     return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}
+
+
+def _of_entry(plan: Plan, sources: Sources) -> dict[str, str]:
+    """Return the variables that only the entry wrap needs, which runs a state machine."""
+    found, workflow = _sized_for(sources.folder), sources.folder.workflow
+    if plan.slo_ms:
+        found[_SLO_VARIABLE] = f"{plan.slo_ms:g}"
+    variables = sources.variables(workflow.functions).values()
+    limits = [each[_STATE_BYTES] for each in variables if each.get(_STATE_BYTES)]
+    if workflow.machine is not None and limits:  # a wrap refuses what is no number
+        found[_STATE_BYTES] = min(limits, key=lambda text: int(text) if text.isdecimal() else 0)
+    return found
 
 
 def _sized_for(folder: WorkflowFolder) -> dict[str, str]:

@@ -424,6 +424,36 @@ def test_what_is_handed_on_is_what_means_the_same_for_a_wrap():
     assert handed_on(given) == {"a": "1", "topic": "t"}
 
 
+def test_a_command_that_is_no_task_is_said_to_be_left_out(write_folder, plan_of, tmp_path):
+    handlers = dict.fromkeys(("wave", "sort"), "def handle(req):\n    return req\n")
+    command = {"sort": {"lang": "command", "fprocess": "sort -r"}}
+    folder = write_folder(tmp_path / "f", {"tasks": {"t": "wave"}}, handlers, {}, command)
+    sources = Sources.read(folder, {})
+    why = "lang command runs in wraps alone, and no task uses it"
+    assert sources.warnings == [f"function sort is not deployed: {why}"]
+    stack = read_stack(generate(plan_of(folder.workflow), sources, tmp_path / "build"), {})
+    assert "sort" not in stack.functions
+
+
+def test_the_limit_of_a_machines_data_is_that_of_any_of_its_functions(
+    write_folder, plan_by_hand, tmp_path
+):
+    states = {
+        name: {"Type": "Task", "Resource": name, "ResultPath": "$.v", **then}
+        for name, then in (("wave", {"Next": "join"}), ("join", {"End": True}))
+    }
+    handlers = dict.fromkeys(states, "def handle(req):\n    return req\n")
+    fields = {
+        "wave": {"environment": {"WRAP_STATE_BYTES": "9000"}},
+        "join": {"environment": {"WRAP_STATE_BYTES": "800"}},
+    }
+    machine = {"StartAt": "wave", "States": states}
+    folder = write_folder(tmp_path / "f", machine, handlers, {}, fields)
+    plan = plan_by_hand({"a": [["wave"]], "b": [["join"]]}, workflow=folder.workflow.name)
+    entry, _ = built(folder, plan, tmp_path / "build")
+    assert entry.environment["WRAP_STATE_BYTES"] == "800"
+
+
 def test_what_of_the_workflow_has_no_effect_is_a_warning(write_folder, tmp_path):
     role = {"RoleArn": "arn:aws:iam::111122223333:role/r"}
     state = {"Type": "Task", "Resource": "echo", "Credentials": role, "End": True}
