@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chiron.templates import TEMPLATES
 from tests.templates.bucket_workflows import composing, lines, metric, noting, window
 
 LAYOUTS = [("fork", [[0, 1]]), ("pool", [[], [0], [1]])]
@@ -145,3 +146,14 @@ def test_a_handler_that_imports_emit_in_its_first_run_emits_all(compose, start):
     image = compose(window({"trigger": "dynamic-join"}), handlers, processes=[[1], [0]])
     answer = start(image).request(body="[1, 2, 3, 4]", X_Chiron_Alone="1")
     assert (answer.status, sorted(answer.json["last"][0])) == (200, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("module", ["chiron_io", ".chiron_io", "function.chiron_io"])
+def test_a_copy_of_chiron_io_beside_the_handler_emits_too(compose, start, module):
+    """The copy is for the function alone."""
+    handler = f"from {module} import emit\ndef handle(req):\n    emit('held', '1')\n    return ''\n"
+    copy = (TEMPLATES / "python3-wrap" / "chiron_io.py").read_text()
+    handlers = {"first": {"handler.py": handler, "chiron_io.py": copy}, "last": "handle = str"}
+    document = window({"trigger": "by-batch-size", "size": 2})
+    answer = start(compose(document, handlers)).request(body="0", X_Chiron_Alone="1")
+    assert answer.json == {"last": [[1]]}

@@ -22,6 +22,7 @@ import site
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from importlib.abc import Loader
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -42,6 +43,8 @@ from wrap.functions.public import PACKAGE
 
 #: The prefix of the functions' packages in ``sys.modules``.
 _PREFIX = "_function_"
+#: The module of the runtime that users copy beside handlers which also run alone.
+_OURS = "chiron_io"
 #: A line with an import statement.
 _IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
 #: Words of code that may answer an iterator, or values that `json` cannot encode.
@@ -101,7 +104,7 @@ class Namespace:
     def __init__(self, name: str, folder: Path) -> None:
         self.package = _PREFIX + name.replace("-", "_")
         # A handler may import both during its first run only, which needs them already.
-        imports, self.answers_unusually = _imports(folder, "flask", "chiron_io")
+        imports, self.answers_unusually = _imports(folder, "flask", _OURS)
         self.uses_flask, self.uses_io = imports
         self._folder = folder
         #: The folders with its modules, and the ones that precede the installed packages.
@@ -135,7 +138,8 @@ class Namespace:
         for folder in path:
             spec = FileFinder(folder, *self._loaders).find_spec(fullname)
             if spec is not None:
-                return spec
+                is_ours = fullname == f"{self.package}.{_OURS}"
+                return ModuleSpec(fullname, _OfRuntime()) if is_ours else spec
         return None
 
     def _package_spec(self) -> ModuleSpec:
@@ -234,7 +238,7 @@ class Namespace:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         if name == "flask" or name.startswith("flask."):
             self.uses_flask = True
-        elif name == "chiron_io":
+        elif name == _OURS:
             self.uses_io = True
         module = usual(name, globals, locals, fromlist or (), 0)
         if (top := name.partition(".")[0]) not in self._checked:
@@ -291,6 +295,19 @@ def _public(own: str, plain: Collection[str]) -> str:
     if f"{package}.{name.partition('.')[0]}" in plain:
         return name
     return f"{PACKAGE}.{name}" if name else PACKAGE
+
+
+class _OfRuntime(Loader):
+    """Loads the runtime's `chiron_io` for a function's own copy, which would emit nothing."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        self._module = importlib.import_module(_OURS)
+        self._spec = self._module.__spec__
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Keep the module, and the name by which it is known."""
+        module.__spec__ = self._spec
 
 
 class _Loader(SourceFileLoader):
