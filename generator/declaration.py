@@ -73,7 +73,7 @@ def declare(
         instances=len(workflow.tasks) if part.decided else 0,
         remotes=part.remotes(),
         path=plan.path,
-        attempts=plan.attempts,
+        attempts=1 if workflow.buckets else plan.attempts,  # buckets count their own
         commands={name: list(commands[name]) for name in functions if name in commands},
         emits=part.emits(),
         streams=part.streams(),

@@ -56,7 +56,7 @@ class Choices(Document):
             ge=1,
             le=10,
             description="How often a task may be started whose process or wrap is lost (1: once, "
-            "so that none runs twice).",
+            "so that none runs twice). Buckets have attempts of their own.",
         ),
     ] = DEFAULT_ATTEMPTS
     strategy: Annotated[

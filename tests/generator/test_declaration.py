@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chiron.generator.declaration import declare, functions_in, numbered, task_numbers
+from chiron.workflow.buckets import parse_buckets
 from chiron.workflow.model import Failure, Task, Workflow
 
 STYLES = {"split": "flask", "wave": "flask", "mirror": "http", "join": "flask"}
@@ -111,3 +112,12 @@ def test_the_entry_fails_a_workflow_that_ends_in_fail(planner, fails, plan_of):
     declared = declare(plan_of(workflow, planner), 0, workflow, STYLES, 7.0)
     # One-to-one, the task itself succeeds: the client knows that the workflow fails.
     assert declared.entry.fail == (("Bad", "because") if fails else None)
+
+
+def test_a_firing_of_a_bucket_is_run_no_more_often_than_the_bucket_says(plan_by_hand):
+    bucket = {"trigger": "immediate", "function": "wave", "attempts": 3}
+    workflow = parse_buckets({"entry": "in", "buckets": {"in": bucket}}, "demo")
+    plan = plan_by_hand({"demo": [[], ["wave"]]}, workflow="demo", attempts=2)
+    declared = declare(plan, 0, workflow, STYLES, 7.0)
+    # A wrap that ran a lost run again by itself would run each attempt of the bucket twice.
+    assert (declared.attempts, declared.entry.buckets["buckets"]["in"]["attempts"]) == (1, 3)
