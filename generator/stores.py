@@ -42,6 +42,9 @@ class StorePlace(NamedTuple):
                 f"the secret {SECRET} of it"
             )
             raise ChironError("bad-store", message, path="store")
+        if parts.query or parts.fragment:  # not shown: it may have a password
+            message = f"the URL of --store ends with its path, without ? and #: say {_FORMS}"
+            raise ChironError("bad-store", message, path="store")
         in_s3 = parts.scheme.startswith("s3")
         path = parts.path.strip("/")
         fits = path and "/" not in path if in_s3 else not path or path.isdecimal()

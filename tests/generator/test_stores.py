@@ -110,7 +110,10 @@ def test_what_is_no_store_is_refused(url):
     assert raised.value.code == "bad-store"
 
 
-@pytest.mark.parametrize("url", ["redis://me:hidden@h", "redis://me:hidden"])
+@pytest.mark.parametrize(
+    "url",
+    ["redis://me:hidden@h", "redis://me:hidden", "redis://h?password=hidden", "s3://k@h/b#hidden"],
+)
 def test_a_password_within_the_url_is_refused_and_not_repeated(url):
     with pytest.raises(ChironError) as raised:
         StorePlace.read(url, {})
