@@ -179,6 +179,8 @@ class Function:
         self._modules: dict[str, ModuleType] = {}
         with self._in_place():
             _import_package(folder)
+            if Path(folder, "chiron_io.py").is_file():  # a copy for the function alone
+                sys.modules["function.chiron_io"] = emitted
             self._handle = importlib.import_module("function.handler").handle
 
     def __call__(self, app: Flask, body: str) -> str:

@@ -17,7 +17,7 @@ A handler that is a generator writes the pieces that it yields.
 
 In an ordinary OpenFaaS function, `open_input` returns the request. The bytes written to
 `open_output` become the answer, sent as a whole at the end. Emitted outputs are dropped. To use the
-module there, copy this file beside the handler.
+module there, copy this file beside the handler, and import from `.chiron_io`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from chiron.templates import TEMPLATES
 from chiron.workflow.data import bytes_of
 
 ECHO = "def handle(req): return req"
@@ -48,6 +49,14 @@ def test_what_is_emitted_is_an_output(run):
     done = run(handlers, b"4x", edges=(["a#left", "b"], ["a#right", "c"], ["a", "b"]))
     assert bytes_of(done.inputs["c"]) == bytes([255])
     assert done.inputs["b"] == '[4,{"rest":"x"}]'
+
+
+@pytest.mark.parametrize("module", [".chiron_io", "function.chiron_io"])
+def test_a_copy_of_chiron_io_beside_the_handler_emits_too(run, module):
+    copy = (TEMPLATES / "python3-wrap" / "chiron_io.py").read_text()
+    code = {"handler.py": EMITS.replace("chiron_io", module), "chiron_io.py": copy}
+    done = run({"a": code, "b": ECHO}, b"4x", edges=(["a#left", "b"],))
+    assert done.inputs["b"] == "4"
 
 
 def test_a_handler_that_does_not_emit_what_is_awaited_fails(failure):
