@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from py_compile import compile as compile_source
 from typing import Any
 
 import pytest
@@ -90,6 +91,18 @@ def test_a_module_of_a_function_hides_no_other_and_a_folder_of_data_no_package(
     handlers = {"one": standard, "two": installed, "three": data}
     server = start(wrap_image(handlers, entry={"output": [0, 1, 2]}))
     assert server.request(body="x").json == [["x"], "Flaskown", "Flask"]
+
+
+def test_each_function_finds_its_own_module_of_which_only_compiled_code_is_there(
+    start: Any, wrap_image: Any
+) -> None:
+    ways = {"one": TOP, "two": RELATIVE}
+    files = {name: _named(handler, name) for name, handler in ways.items()}
+    image = wrap_image(files, [[], [0, 1]], entry=ENTRY)
+    for source in image.glob("function/functions/*/function/util.py"):
+        compile_source(str(source), str(source.with_suffix(".pyc")), doraise=True)
+        source.unlink()
+    assert start(image).request().json == ["one", "two"]
 
 
 def test_globals_stay_apart_whatever_a_function_does_to_the_environment(

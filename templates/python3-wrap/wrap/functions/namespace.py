@@ -22,8 +22,8 @@ import site
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from importlib.abc import Loader
 from importlib.machinery import (
+    BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
@@ -31,6 +31,7 @@ from importlib.machinery import (
     ModuleSpec,
     PathFinder,
     SourceFileLoader,
+    SourcelessFileLoader,
 )
 from importlib.util import resolve_name, spec_from_file_location
 from pathlib import Path
@@ -115,10 +116,13 @@ class Namespace:
         self._builtins = own_builtins.add(self.package, own)
         #: The modules that the function has imported by bare names.
         self._plain = set[str]()
-        source = partial(_Loader, own=self._builtins, plain=self._plain)
+        source, compiled = (
+            partial(kind, own=self._builtins, plain=self._plain) for kind in (_Loader, _Compiled)
+        )
         self._loaders: list[Any] = [
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
             (source, SOURCE_SUFFIXES),
+            (compiled, BYTECODE_SUFFIXES),
         ]
         self._importlib = self._private_importlib()
         sys.meta_path.insert(0, self)
@@ -138,8 +142,9 @@ class Namespace:
         for folder in path:
             spec = FileFinder(folder, *self._loaders).find_spec(fullname)
             if spec is not None:
-                is_ours = fullname == f"{self.package}.{_OURS}"
-                return ModuleSpec(fullname, _OfRuntime()) if is_ours else spec
+                ours: Any = _OfRuntime()
+                is_copy = fullname == f"{self.package}.{_OURS}"
+                return ModuleSpec(fullname, ours) if is_copy else spec
         return None
 
     def _package_spec(self) -> ModuleSpec:
@@ -297,7 +302,7 @@ def _public(own: str, plain: Collection[str]) -> str:
     return f"{PACKAGE}.{name}" if name else PACKAGE
 
 
-class _OfRuntime(Loader):
+class _OfRuntime:
     """Loads the runtime's `chiron_io` for a function's own copy, which would emit nothing."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -337,3 +342,13 @@ class _Loader(SourceFileLoader):
             super().exec_module(module)
         finally:
             own_builtins.update(self._builtins)
+
+
+class _Compiled(_Loader):
+    """Loads a module of which only the compiled file is there."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        return SourcelessFileLoader(self.name, self.path).get_code(self.name)
+
+    def get_source(self, fullname: str) -> None:
+        return None
