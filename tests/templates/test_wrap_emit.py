@@ -157,3 +157,12 @@ def test_a_copy_of_chiron_io_beside_the_handler_emits_too(compose, start, module
     document = window({"trigger": "by-batch-size", "size": 2})
     answer = start(compose(document, handlers)).request(body="0", X_Chiron_Alone="1")
     assert answer.json == {"last": [[1]]}
+
+
+@pytest.mark.parametrize("how", ["import_module", "__import__"])
+def test_a_handler_that_imports_emit_by_a_call_emits_too(compose, start, how):
+    call = f"{how}('chiron_io').emit('held', '1')"
+    handler = f"from importlib import import_module\ndef handle(req):\n    {call}\n    return ''\n"
+    document = window({"trigger": "by-batch-size", "size": 2})
+    server = start(compose(document, {"first": handler, "last": "handle = str"}))
+    assert server.request(body="0", X_Chiron_Alone="1").json == {"last": [[1]]}

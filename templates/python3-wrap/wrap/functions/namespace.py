@@ -46,8 +46,8 @@ from wrap.functions.public import PACKAGE
 _PREFIX = "_function_"
 #: The module of the runtime that users copy beside handlers which also run alone.
 _OURS = "chiron_io"
-#: A line with an import statement.
-_IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
+#: A line with an import statement, or a call that imports.
+_IMPORT = re.compile(r"^.*(?:\bimport\b|\bimport_module\b|\b__import__\b).*$", re.MULTILINE)
 #: Words of code that may answer an iterator, or values that `json` cannot encode.
 _UNUSUAL = re.compile(r"\b(yield|iter|map|filter|dataclass|datetime|decimal|uuid)\b")
 
