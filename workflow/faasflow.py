@@ -15,7 +15,16 @@ from typing import Any
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.fields import Fields, typed
 from chiron.workflow.names import shown
-from chiron.workflow.steps import Arm, Read, Step, Translated, as_dag, checked, parse_condition
+from chiron.workflow.steps import (
+    Arm,
+    Condition,
+    Read,
+    Step,
+    Translated,
+    as_dag,
+    checked,
+    parse_condition,
+)
 from chiron.workflow.steps_machine import as_machine
 
 _VIRTUAL, _END = "VIRTUAL", "END"
@@ -59,12 +68,16 @@ class _Flat:
         self._items: dict[str, str] = {}
         self._outputs: dict[str, list[str]] = {}
         self._for_each: dict[str, str] = {}
+        #: Function and output -> the value that it passes on, which its answer lacks.
+        self._passed: dict[tuple[str, str], Read] = {}
 
     def step(self, fields: Fields) -> Step:
         fields.numbers("runtime", "scale", "mem_usage", "split_ratio")
         name, source = fields.text("name"), fields.text("source")
         step = Step(name, None if source == _VIRTUAL else source, fields.path)
-        self._outputs[name] = [*fields.inner("output").each(lambda f: _declared(fields, f))]
+        self._outputs[name] = [
+            *fields.inner("output").each(lambda f: self._declared(fields, name, f))
+        ]
         if "input" in fields:
             inputs = fields.inner("input")
             keys: list[str] = []
@@ -73,6 +86,33 @@ class _Flat:
         if "next" in fields:
             step.arms = self._next(fields.inner("next", "type nodes conditions"), name)
         return step
+
+    def _declared(self, fields: Fields, name: str, output: str) -> str:
+        given = fields.inner("output").inner(output, "type value size")
+        given.numbers("size")
+        if "value" in given:
+            self._passed[name, output] = _value(given)
+        return output
+
+    def _origin(self, read: Read) -> Read:
+        """Return the read of the value that `read` gets if its function only passes it on."""
+        for _ in self._passed:
+            if (source := self._passed.get((read.step, read.field))) is not None:
+                read = source._replace(path=read.path)
+        return read
+
+    def _resolve(self, step: Step) -> None:
+        """Replace the reads of values that functions only pass on."""
+
+        def found(each: Any) -> Any:
+            return self._origin(each) if isinstance(each, Read) else each
+
+        if step.reads is not None:
+            step.reads = {argument: found(read) for argument, read in step.reads.items()}
+        step.arms = [
+            Arm(arm.targets, arm.condition and Condition(*map(found, arm.condition)))
+            for arm in step.arms
+        ]
 
     def _read(self, inputs: Fields, argument: str, keys: list[str]) -> Read:
         given = inputs.inner(argument, "type value size")
@@ -122,13 +162,14 @@ class _Flat:
                     steps.append(_kept(steps, {field: read}, name))
                 answer[field] = Read(name, field, given.path)
             else:
-                answer[field] = _value(given)
+                answer[field] = self._origin(_value(given))
         return answer or None
 
     def mark_items(self, steps: list[Step]) -> None:
-        """Mark the functions that run once per item, and check reads by name."""
+        """Mark the functions that run once per item; resolve reads, and check them by name."""
         faults = Faults()
         for step in steps:
+            self._resolve(step)
             with faults.noting():
                 if step.name in self._for_each:
                     step.each = self._items.get(step.name) or None

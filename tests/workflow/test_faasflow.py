@@ -237,6 +237,21 @@ def test_a_flat_foreach_runs_for_what_its_key_names():
     assert found["sum"]["Parameters"] == {"all.$": "$.count[*].n"}
 
 
+def test_a_flat_output_with_a_value_is_that_value_wherever_it_is_read():
+    first = flat("a", "b") | {"output": {"mode": read("INPUT.mode"), "x": {"type": "normal"}}}
+    second = flat("b", "v", input={"m": read("a.mode"), "x": read("a.x")})
+    second["output"] = {"mode": read("a.mode")}
+    virtual = flat("v", "c", "END", kind="switch") | {"source": "VIRTUAL"}
+    virtual["next"]["conditions"] = ["b.mode", "default"]
+    functions = [first, second, virtual, flat("c", input={"m": read("b.mode")})]
+    answer = {"result": {"type": "pass", "value": {"function": "b", "parameter": "mode"}}}
+    found = states({"functions": functions, "global_output": answer})
+    assert found["b"]["Parameters"] == {"m.$": "$.INPUT.mode", "x.$": "$.a.x"}
+    assert found["v"]["Choices"][0]["Variable"] == "$.INPUT.mode"
+    assert found["c"]["Parameters"] == {"m.$": "$.INPUT.mode"}
+    assert found["answer"]["Parameters"] == {"result.$": "$.INPUT.mode"}
+
+
 def test_a_flat_switch_may_end_the_workflow():
     virtual = flat("v", "b", "END", kind="switch") | {"source": "VIRTUAL"}
     virtual["next"]["conditions"] = ["a.odd", "default"]
