@@ -162,7 +162,9 @@ class _Reader:
                 continue
             blocks = functions.inner(function)
             for block in blocks.names:
-                for data in blocks.inner(block).names:
+                given = blocks.inner(block)
+                for data in given.names:
+                    given.inner(data, "type")
                     yield _Flow(source, kind, function, data, condition)
 
     def connect(self, blocks: list[_Block], flows: list[_Flow]) -> None:

@@ -187,6 +187,18 @@ def test_a_switch_decides_by_its_own_data():
             "templates.one.blocks.block.input_datas.text.type",
         ),
         (
+            {
+                "split": block(
+                    {"text": "NORMAL"},
+                    {"words": ("FOREACH", {"count": {"block": {"word": {"size": 8}}}})},
+                ),
+                "count": COUNT,
+                "sum": SUM,
+            },
+            "unknown-field",
+            "templates.split.blocks.block.output_datas.words.dest.count.block.word.size",
+        ),
+        (
             {"one": block({"text": "NORMAL"}, {}, typ="SWITCH")},
             "unknown-field",
             "templates.one.blocks.block.typ",
