@@ -19,6 +19,7 @@ from chiron.generator.settings import function_timeouts_s, functions_timeout_s, 
 from chiron.generator.stack_check import (
     calling,
     check_answering,
+    check_commands,
     check_stack,
     check_triggers,
     read_texts,
@@ -101,6 +102,7 @@ class Sources:
         stack = with_store_function(stack, functions, store)
         called = called_in(stack, functions)
         check_answering(folder.workflow, stack)
+        check_commands(folder.workflow, stack)
         inside = [name for name in functions if name not in called]
         check_stack(stack, inside)
         handlers = {name: find_handler(stack, name, folder.path) for name in inside}

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.openfaas.languages import called_in, language_of
+from chiron.openfaas.languages.command import COMMAND, on_stdin
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.sharing import OF_LOGS, TRIGGERS, left_out, values_of
 from chiron.openfaas.stack import StackFile, StackFunction, environment, unknown_fields
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.model import Workflow
+from chiron.workflow.model import NOTHING, Workflow
 from chiron.workflow.names import shown
 from chiron.workflow.strict_yaml import load_yaml
 from chiron.wrap.core.buckets.routes import ALL
@@ -113,6 +114,27 @@ def check_answering(workflow: Workflow, stack: StackFile) -> None:
                 f"function {name} can only answer, and neither emit outputs nor read streams "
                 f"({', '.join([*emitted, *streams])}): use its answer",
                 functions=(name,),
+            )
+
+
+def check_commands(workflow: Workflow, stack: StackFile) -> None:
+    """Refuse commands that would lose a stream or their input, as stdin is only one of them.
+
+    Raises ``bad-command``.
+    """
+    for task in workflow.tasks:
+        function = stack.functions.get(task.function)
+        if function is None or language_of(function) is not COMMAND:
+            continue
+        streams = on_stdin(function, (each.name for each in task.streams))
+        if len(streams) > 1 or (streams and task.source != NOTHING):
+            others = "the input" if len(streams) == 1 else "another stream"
+            raise ChironError(
+                "bad-command",
+                f"task {shown(task.name)} has its stream {streams[0]} on the stdin of its command, "
+                f"and so {others} nowhere: write {{in:{streams[0]}}} in fprocess",
+                path=f"functions.{task.function}.fprocess",
+                functions=[task.function],
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from chiron.openfaas.stack import StackFunction
 from chiron.workflow.errors import ChironError
 
 _NAMELESS = re.compile(r"\{(?:in|out):\}")
+_STREAM = re.compile(r"\{in:([^{}]+)\}")
 
 
 def command_of(name: str, function: StackFunction) -> tuple[str, ...]:
@@ -41,6 +43,12 @@ def command_of(name: str, function: StackFunction) -> tuple[str, ...]:
         message = f"{found[0]} lacks the name of a stream or an output: {{in:a}}, {{out:left}}"
         raise fault("bad-command", message)
     return words
+
+
+def on_stdin(function: StackFunction, streams: Iterable[str]) -> list[str]:
+    """Return those of a task's `streams` without a place in the command of `function`."""
+    placed = set(_STREAM.findall(function.fprocess))
+    return [name for name in streams if name not in placed]
 
 
 class Command(Language):

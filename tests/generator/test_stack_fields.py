@@ -435,6 +435,30 @@ def test_a_command_that_is_no_task_is_said_to_be_left_out(write_folder, plan_of,
     assert "sort" not in stack.functions
 
 
+@each_row(
+    ("edges", "fprocess", "lost"),
+    [
+        ([["a", "c", "stream"], ["b", "c", "stream"]], "cat", "another stream"),
+        ([["a", "c"], ["b", "c", "stream"]], "cat", "the input"),
+        ([["a", "c"], ["b", "c", "stream"]], "cat {in:b} -", None),
+        ([["a", "c", "stream"], ["b", "c", "stream"]], "cat {in:b} -", None),
+    ],
+)
+def test_a_command_that_would_lose_a_stream_or_its_input_is_refused(
+    write_folder, tmp_path, edges, fprocess, lost
+):
+    handlers = dict.fromkeys("abc", "def handle(req):\n    return req\n")
+    command = {"c": {"lang": "command", "fprocess": fprocess}}
+    workflow = {"tasks": {name: name for name in "abc"}, "edges": edges}
+    folder = write_folder(tmp_path / "f", workflow, handlers, {}, command)
+    if lost is None:
+        assert Sources.read(folder, {}).commands == {"c": tuple(fprocess.split())}
+        return
+    with pytest.raises(ChironError, match=f"and so {lost} nowhere") as refused:
+        Sources.read(folder, {})
+    assert (refused.value.code, refused.value.path) == ("bad-command", "functions.c.fprocess")
+
+
 def test_the_limit_of_a_machines_data_is_that_of_any_of_its_functions(
     write_folder, plan_by_hand, tmp_path
 ):
