@@ -19,7 +19,7 @@ from chiron.deployment.live import grown, within_slo
 from chiron.deployment.measure import answer_of
 from chiron.deployment.postmortem import explain_failures
 from chiron.deployment.replicas import FunctionMetrics, ReplicaMetrics, read_metrics
-from chiron.openfaas.client import Gateway
+from chiron.openfaas.client import Gateway, direct_if_here
 from chiron.workflow.errors import ChironError
 from chiron.workflow.payloads import Payload, turns
 
@@ -114,7 +114,12 @@ class GatewayMetrics:
 
     def _families(self) -> list[Metric]:
         try:
-            answer = requests.get(self.url, timeout=_TIMEOUT_S, verify=self.verify_tls)
+            answer = requests.get(
+                self.url,
+                timeout=_TIMEOUT_S,
+                verify=self.verify_tls,
+                proxies=direct_if_here(self.url),
+            )
             answer.raise_for_status()
             families = list(text_string_to_metric_families(answer.text))
         except (requests.HTTPError, ValueError):

@@ -193,9 +193,7 @@ def deploy_beside(
     workflow = request.folder.workflow
     with (
         removed_on_failure(gateway, created),
-        invoker_for(
-            plan, workflow, gateway.url, sources.timeout_s(plan, request.timeout_s)
-        ) as invoker,
+        invoker_for(plan, workflow, gateway, sources.timeout_s(plan, request.timeout_s)) as invoker,
     ):
         await_replicas(gateway, plan)
         measured = check(invoker)

@@ -16,15 +16,17 @@ from chiron.openfaas.credentials import gateway_url
 
 @click.command("doctor")
 @options.gateway
+@options.tls_no_verify
 @options.as_json
-def command(gateway: str | None, as_json: bool) -> int:
+def command(gateway: str | None, tls_no_verify: bool, as_json: bool) -> int:
     """Check for all that chiron needs, and print the line that fixes each missing thing.
 
     \b
     Example:
       chiron doctor
     """
-    findings = preflight(gateway_url(gateway, os.environ), os.environ)
+    url = gateway_url(gateway, os.environ)
+    findings = preflight(url, os.environ, verify_tls=not tls_no_verify)
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings]))
     for finding in findings:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from types import MappingProxyType
+from typing import Any, Self
 from urllib.parse import quote
 
 import urllib3
@@ -29,12 +30,19 @@ class Reply:
 
 
 class Caller:
-    """Keep-alive connections to the functions behind one gateway; threads may share them."""
+    """Keep-alive connections to the functions behind one gateway; threads may share them.
 
-    def __init__(self, url: str, timeout_s: float = 60.0) -> None:
+    `options` are those of `chiron.openfaas.client.Gateway.pool_options`.
+    """
+
+    def __init__(
+        self, url: str, timeout_s: float = 60.0, options: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
-        self._pool = urllib3.PoolManager(maxsize=CONNECTIONS, retries=False)
+        options = {"maxsize": CONNECTIONS, "retries": False, **options}
+        kind = urllib3.ProxyManager if "proxy_url" in options else urllib3.PoolManager
+        self._pool = kind(**options)
 
     def __enter__(self) -> Self:
         return self

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Self
+from types import MappingProxyType
+from typing import Any, Self
 from uuid import uuid4
 
 from chiron.deployment.caller import CONNECTIONS, Caller
@@ -74,7 +75,7 @@ class Invoker:
     """Runs one deployed workflow along its `route`; a context manager that closes its connections.
 
     Wraps return their timelines only to holders of their build's `trace_key`. ``prediction`` is the
-    plan's prediction, if known.
+    plan's prediction, if known. `options` are the `pool_options` of the gateway.
     """
 
     def __init__(
@@ -84,10 +85,11 @@ class Invoker:
         timeout_s: float = 60.0,
         trace_key: str = "",
         prediction: DeployedPrediction | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.route = route
         self.prediction = prediction
-        self._caller = Caller(url, timeout_s)
+        self._caller = Caller(url, timeout_s, options)
         self._trace_key = trace_key
         # Several requests may run at once; the pool starts a thread only if none is idle.
         self._threads = ThreadPoolExecutor(max(route.most_at_once, CONNECTIONS))
@@ -256,7 +258,7 @@ def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) ->
     prediction = next(filter(None, predictions), None)
     key = (entry or called[0]).annotations.get(KEY_ANNOTATION, "")
     route = entry_route(entry.name) if entry else _annotated_route(workflow, called)
-    return Invoker(gateway.url, route, timeout_s, key, prediction)
+    return Invoker(gateway.url, route, timeout_s, key, prediction, gateway.pool_options)
 
 
 def _named(source: NumberedSource) -> Source:

@@ -16,15 +16,12 @@ from chiron.deployment.route import route_of
 from chiron.generator.generate import Sources, generate
 from chiron.generator.settings import client_timeout_s, wrap_environment
 from chiron.generator.stores import NO_STORE, StorePlace, require_s3
-from chiron.openfaas.client import Gateway
+from chiron.openfaas.client import HERE, Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan
 from chiron.workflow.tracing import new_key
-
-#: The hosts in URLs that stand for this machine.
-_HERE = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class Launcher:
         It is the gateway's URL, or this machine for its embedded gateway, whose port may change.
         """
         info, url = self.gateway.info(), self.gateway.url
-        if info.embedded and urlsplit(url).hostname in _HERE:
+        if info.embedded and urlsplit(url).hostname in HERE:
             return f"{platform.node()} ({info.provider.orchestration})"
         return url
 
@@ -122,9 +119,7 @@ class Launcher:
             created = self.deploy(stack_file)
             with (
                 removed_on_failure(self.gateway, created),
-                invoker_for(
-                    plan, workflow, self.gateway.url, sources.timeout_s(plan), key
-                ) as invoker,
+                invoker_for(plan, workflow, self.gateway, sources.timeout_s(plan), key) as invoker,
             ):
                 names = tuple(wrap.name for wrap in plan.wraps)
                 yield Deployment(self.gateway, names, invoker, key)
@@ -141,13 +136,15 @@ class Launcher:
 def invoker_for(
     plan: Plan,
     workflow: Workflow,
-    url: str,
+    gateway: Gateway,
     given_timeout_s: float | None = None,
     trace_key: str = "",
 ) -> Invoker:
-    """Return the invoker of `plan` of `workflow`, deployed behind the gateway at `url`.
+    """Return the invoker of `plan` of `workflow`, deployed behind `gateway`.
 
     `given_timeout_s` is the timeout its wraps were generated with, `trace_key` that of `generate`.
     """
     timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0], given_timeout_s))
-    return Invoker(url, route_of(plan, workflow), timeout_s, trace_key)
+    return Invoker(
+        gateway.url, route_of(plan, workflow), timeout_s, trace_key, options=gateway.pool_options
+    )

@@ -29,7 +29,7 @@ import requests
 
 from chiron.generator.generate import Sources, generate
 from chiron.generator.stores import NO_STORE, StorePlace
-from chiron.openfaas.client import Gateway
+from chiron.openfaas.client import Gateway, direct_if_here
 from chiron.openfaas.credentials import SECRETS, read_secrets
 from chiron.openfaas.function_headers import function_headers
 from chiron.openfaas.objects import LogLine
@@ -68,7 +68,9 @@ class Ports:
         url = f"http://127.0.0.1:{self.port_of[name]}/"
         try:
             sent = {**function_headers(body), **(headers or {})}
-            return requests.post(url, body, headers=sent, timeout=_ANSWER_S)
+            return requests.post(
+                url, body, headers=sent, timeout=_ANSWER_S, proxies=direct_if_here(url)
+            )
         except requests.RequestException as error:
             why = type(error).__name__
             raise ChironError("no-answer", f"its process does not answer ({why})") from None
@@ -270,7 +272,8 @@ def _await_all(wraps: Sequence[_Wrap]) -> None:
 def _answers(wrap: _Wrap, deadline: float) -> bool:
     while not _has_exited(wrap.process) and time.monotonic() < deadline:
         with contextlib.suppress(requests.RequestException):
-            if requests.get(f"http://127.0.0.1:{wrap.port}/_/health", timeout=_READY_S).ok:
+            url = f"http://127.0.0.1:{wrap.port}/_/health"
+            if requests.get(url, timeout=_READY_S, proxies=direct_if_here(url)).ok:
                 return True
         time.sleep(_POLL_S)
     return False

@@ -98,9 +98,11 @@ def check_faas_cli(search_path: str) -> Finding:
     return Finding("faas-cli", False, "not on PATH", fix, required=False)
 
 
-def check_gateway(url: str, credentials: Credentials | None) -> tuple[Finding, GatewayInfo | None]:
+def check_gateway(
+    url: str, credentials: Credentials | None, verify_tls: bool = True
+) -> tuple[Finding, GatewayInfo | None]:
     """Whether an OpenFaaS gateway answers at `url` and accepts `credentials`, and its details."""
-    with Gateway(url, credentials, timeout_s=GATEWAY_LIMIT_S) as gateway:
+    with Gateway(url, credentials, verify_tls, GATEWAY_LIMIT_S) as gateway:
         try:
             info = gateway.info()
             deployed = len(gateway.functions())
@@ -173,14 +175,14 @@ def _lack(detail: str, fix: str) -> Finding:
     return Finding("images", False, detail, fix, required=False)
 
 
-def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
+def preflight(gateway: str, variables: Mapping[str, str], verify_tls: bool = True) -> list[Finding]:
     """Return all findings, in the order in which to fix them.
 
     It raises no errors and changes nothing; each check takes a few seconds at most. `variables`
     (usually ``os.environ``) has PATH and the location of faas-cli's credentials for `gateway`.
     """
     search_path = variables.get("PATH", "")
-    finding, info = _gateway(gateway, variables)
+    finding, info = _gateway(gateway, variables, verify_tls)
     pulling = info.provider.provider or "this gateway" if info and not info.embedded else None
     return [
         python(),
@@ -196,10 +198,12 @@ def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
     ]
 
 
-def _gateway(url: str, variables: Mapping[str, str]) -> tuple[Finding, GatewayInfo | None]:
+def _gateway(
+    url: str, variables: Mapping[str, str], verify_tls: bool
+) -> tuple[Finding, GatewayInfo | None]:
     try:
         credentials = credentials_for(url, variables)
     except ChironError as error:
         fix = f"faas-cli login -g {url}"
         return Finding("gateway", False, error.message, fix, required=False), None
-    return check_gateway(url, credentials)
+    return check_gateway(url, credentials, verify_tls)

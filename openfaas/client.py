@@ -5,13 +5,18 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Self, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
+import urllib3
 from pydantic import TypeAdapter, ValidationError
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
+from requests.utils import DEFAULT_CA_BUNDLE_PATH, select_proxy
+from urllib3.exceptions import InsecureRequestWarning
 
 from chiron.openfaas.credentials import Credentials
 from chiron.openfaas.function_headers import function_headers
@@ -36,7 +41,18 @@ _BEING_REMOVED = "object is being deleted"
 #: the last lines.
 _LOGGED = 10_000
 
+#: The hosts that stand for this machine, which no proxy reaches.
+HERE = ("127.0.0.1", "localhost", "::1")
+
 Answer = TypeVar("Answer")
+
+
+def direct_if_here(url: str) -> dict[str, str]:
+    """Return the proxies of requests to `url`: none to this machine, as for faas-cli."""
+    with suppress(ValueError):  # the request will say what is wrong with the URL
+        if (host := urlsplit(url).hostname) in HERE:
+            return {"no_proxy": host}
+    return {}
 
 
 class Gateway:
@@ -58,10 +74,27 @@ class Gateway:
         self._credentials = credentials
         self._verify_tls = verify_tls
         self._timeout_s = timeout_s
+        self._proxies = direct_if_here(self.url)
         self._session = requests.Session()
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=CONNECTIONS)
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
+        if not verify_tls:
+            urllib3.disable_warnings(InsecureRequestWarning)  # once for each request
+
+    @property
+    def pool_options(self) -> Mapping[str, Any]:
+        """The options of urllib3 for connections with the same certificates and the same proxy."""
+        settings = self._session.merge_environment_settings(
+            self.url, dict(self._proxies), False, self._verify_tls, None
+        )
+        found: dict[str, Any] = {"cert_reqs": "CERT_NONE"}
+        if verify := settings["verify"]:
+            trusted = DEFAULT_CA_BUNDLE_PATH if verify is True else verify
+            found = {"ca_cert_dir" if Path(trusted).is_dir() else "ca_certs": trusted}
+        if proxy := select_proxy(self.url, settings["proxies"]):
+            found |= {"proxy_url": proxy, "proxy_headers": HTTPAdapter().proxy_headers(proxy)}
+        return found
 
     def __enter__(self) -> Self:
         return self
@@ -242,6 +275,7 @@ class Gateway:
                 auth=auth,
                 timeout=(min(_CONNECT_S, limit_s), limit_s),
                 verify=self._verify_tls,
+                proxies=self._proxies,
                 # A redirected POST would arrive as a GET without its body.
                 allow_redirects=method == "GET",
                 **content,

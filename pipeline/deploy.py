@@ -233,11 +233,11 @@ class Prepared:
         progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
         launcher.build(stack_file)
         created = launcher.deploy(stack_file)
-        workflow, url = request.folder.workflow, launcher.gateway.url
+        workflow, gateway = request.folder.workflow, launcher.gateway
         seconds = self.sources.timeout_s(plan, request.timeout_s)
         with (
             removed_on_failure(launcher.gateway, created),
-            invoker_for(plan, workflow, url, seconds) as invoker,
+            invoker_for(plan, workflow, gateway, seconds) as invoker,
         ):
             await_replicas(launcher.gateway, plan)
             yield invoker, created

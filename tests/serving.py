@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ssl import SSLContext
 from typing import Any
 
 
@@ -37,13 +38,15 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The URL where `handler` answers, for the length of the block."""
+def served(handler: type[BaseHTTPRequestHandler], tls: SSLContext | None = None) -> Iterator[str]:
+    """The URL where `handler` answers, for the length of the block, by TLS if it is given."""
     with _Server(("127.0.0.1", 0), handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

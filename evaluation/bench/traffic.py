@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from chiron.generator.stores import StorePlace
+from chiron.openfaas.client import direct_if_here
 
 _BYTES = "gateway_function_bytes_total"
 _TIMEOUT_S = 10.0
@@ -44,7 +45,7 @@ def held_bytes(url: str, names: Collection[str]) -> float | None:
 def _samples(url: str, name: str) -> list[Sample]:
     """Return the samples of the metric `name` at `url`; none if the page is missing or invalid."""
     try:
-        answer = requests.get(url, timeout=_TIMEOUT_S)
+        answer = requests.get(url, timeout=_TIMEOUT_S, proxies=direct_if_here(url))
         answer.raise_for_status()
         families = list(text_string_to_metric_families(answer.text))
     except (requests.RequestException, ValueError):

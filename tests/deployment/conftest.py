@@ -22,6 +22,7 @@ class FakeGateway:
     calls: list[str] = field(default_factory=list)
     printed: dict[str, list[LogLine]] = field(default_factory=dict)
     url: str = "http://fake"
+    pool_options: dict[str, str] = field(default_factory=dict)
 
     def functions(self) -> list[FunctionStatus]:
         return list(self.deployed.values())
