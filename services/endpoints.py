@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from flask import Response, jsonify, send_file
+from flask import Response, jsonify, request, send_file
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from pydantic import Field
@@ -39,9 +39,11 @@ from chiron.services.planning import (
     predicted,
     scheduled,
 )
+from chiron.services.strict_request import ARCHIVE
 from chiron.workflow.documents import Document, validate
-from chiron.workflow.errors import Faults
+from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.names import shown
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
@@ -64,6 +66,26 @@ _generator = _component("generator", "Plans as ordinary OpenFaaS functions")
 _deployments = _component("deployments", "From a workflow and an SLO to measured wraps")
 _jobs = _component("jobs", "What takes long: queued, running, done or failed")
 _health = _component("health", "The machine", prefixed=False)
+
+
+def _refuse_query() -> None:
+    """Refuse fields in the address, where none is read."""
+    for name in request.args:
+        message = f"{shown(name)} is in the address: send fields in the body"
+        raise ChironError("bad-request", message, path=name)
+
+
+def _refuse_archive() -> None:
+    """Refuse an archive where no folder is read."""
+    if ARCHIVE in request.files:
+        message = "an archive is not read here: send each of its documents as a part of the form"
+        raise ChironError("bad-request", message, path=ARCHIVE)
+
+
+for _each in (_profiler, _predictor, _scheduler, _generator, _deployments, _jobs):
+    _each.before_request(_refuse_query)
+for _each in (_predictor, _scheduler):
+    _each.before_request(_refuse_archive)
 #: The blueprints that are served with any component.
 COMMON = (_jobs, _health)
 #: The blueprints by their names in `chiron serve`.
@@ -93,6 +115,8 @@ def post_profile(body: ProfileRequest) -> Response:
 )
 def post_calibrate() -> Response:
     """Measure the constants of the platform with functions that do nothing."""
+    if request.get_data() not in (b"", b"{}"):
+        raise ChironError("bad-request", "a calibration has no parameters: send no body")
     return host().submit("calibrate", {})
 
 
@@ -142,7 +166,8 @@ def post_generate(body: GenerateRequest) -> Response:
     folder = host().open_folder(body.directory)
     out = host().workspace() / "build"
     limit_s = parse_timeout_s(body.timeout)
-    archive, warnings = host().compute(write_archive, body.plan, folder.path, out, limit_s)
+    parts = body.plan, folder.path, out, limit_s, host().config.store
+    archive, warnings = host().compute(write_archive, *parts)
     response = send_file(archive, mimetype=_GZIP, as_attachment=True, download_name="build.tar.gz")
     for warning in warnings:
         response.headers.add("Warning", f"199 chiron {json.dumps(warning)}")
@@ -150,10 +175,10 @@ def post_generate(body: GenerateRequest) -> Response:
 
 
 def write_archive(
-    plan: Plan, folder: Path, out: Path, timeout_s: float | None
+    plan: Plan, folder: Path, out: Path, timeout_s: float | None, store: str
 ) -> tuple[str, list[str]]:
     """Generate `plan` of the workflow in `folder` into `out`; return its archive, and warnings."""
-    sources = Sources.read(WorkflowFolder.open(folder))
+    sources = Sources.read(WorkflowFolder.open(folder), store=store)
     generate(plan, sources, out, timeout_s)
     archive = out.with_name("build.tar.gz")
     with tarfile.open(archive, mode="w:gz") as tar:
@@ -335,6 +360,7 @@ class Health(Document):
 @_health.get("/healthz", responses={200: Health})
 def get_health() -> Response:
     """List what is missing on this machine, and the commands that fix it."""
-    found = preflight(host().config.gateway_url, os.environ)
+    config = host().config
+    found = preflight(config.gateway_url, os.environ, config.verify_tls)
     ok = all(finding.ok for finding in found if finding.required)
     return _json(Health(ok=ok, findings=tuple(found)))

@@ -62,6 +62,8 @@ class Config:
     secret: Credentials | None = None
     #: Whether certificates of the gateway are verified.
     verify_tls: bool = True
+    #: The URL of the object store for wraps; empty if there is none.
+    store: str = ""
     #: Runs jobs and computes answers, within limits.
     run: Run = child.run
 

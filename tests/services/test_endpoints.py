@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from chiron.installation.packages import Finding
 from chiron.openfaas.stack import read_stack
 from chiron.pipeline.deploy import find_plan
 from chiron.services import endpoints
@@ -25,6 +26,7 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from tests.rows import each_row
 
+FOUND = Finding("gateway", True, "it is there", required=False)
 #: A launcher whose gateway is never called.
 NOWHERE: Any = SimpleNamespace(gateway=SimpleNamespace(url="http://gateway.example"))
 
@@ -185,6 +187,45 @@ def test_generate_takes_an_uploaded_folder_and_keeps_nothing_of_it(
 
     assert answer.status_code == 200
     assert not list((config.state / "jobs").glob("*"))
+
+
+@pytest.mark.usefixtures("without_template")
+def test_generate_has_wraps_use_the_servers_store(config, client, inputs, tmp_path):
+    apart = {"format": 1, "isolate": {"first": "wrap"}}
+    asked = {**inputs, "slo": "200ms", "path": "store", "constraints": apart}
+    body = {"plan": client.post("/scheduler/schedule", json=asked).json, "directory": "demo"}
+    assert client.post("/generator/generate", json=body).json["code"] == "no-store"
+
+    client = create_app(replace(config, store="redis://store:6379")).test_client()
+    answer = client.post("/generator/generate", json=body)
+    with tarfile.open(fileobj=io.BytesIO(answer.data)) as archive:
+        archive.extractall(tmp_path / "out", filter="data")
+    functions = read_stack(tmp_path / "out" / "build" / "stack.yaml", {}).functions.values()
+    assert {each.environment["chiron_store"] for each in functions} == {"redis://store:6379"}
+
+
+@pytest.mark.parametrize("place", ["/scheduler/schedule", "/predictor/predict"])
+def test_an_archive_is_refused_where_no_folder_is_read(client, inputs, plan, place):
+    more = {"slo": "200ms"} if place == "/scheduler/schedule" else {"plan": json.dumps(plan)}
+    form = {name: json.dumps(value) for name, value in inputs.items()} | more
+    kind = "multipart/form-data"
+    assert client.post(place, data=form, content_type=kind).status_code == 200
+    answer = client.post(place, data={**form, "archive": (io.BytesIO(b"x"), "demo.zip")})
+    assert (answer.status_code, answer.json["path"]) == (400, "archive")
+
+
+def test_what_is_in_the_address_is_refused(client, deployment):
+    assert client.get("/jobs?status=running").json["path"] == "status"
+    assert client.post("/deployments?tries=1", json=deployment).json["path"] == "tries"
+    assert client.get("/jobs").json["jobs"] == []
+
+
+def test_a_calibration_has_no_parameters(client):
+    archive = {"archive": (io.BytesIO(b"x"), "demo.zip")}
+    for sent in ({"json": {"store": "redis://here"}}, {"data": archive}):
+        answer = client.post("/profiler/calibrate", **sent)
+        assert (answer.status_code, answer.json["code"]) == (400, "bad-request")
+    assert client.post("/profiler/calibrate", json={}).status_code == 202
 
 
 def test_calibrate_is_a_job_whose_result_is_the_platform(measuring, monkeypatch, platform):
@@ -393,3 +434,15 @@ def test_a_load_is_predicted_and_planned_for_as_the_command_does(client, inputs,
     planned = client.post("/scheduler/schedule", json=asked).json
     assert planned["under_load"]["load"]["per_s"] == 20
     assert planned["meets_slo"] is True
+
+
+def test_health_verifies_certificates_as_jobs_do(config, monkeypatch):
+    """The certificates themselves: tests/cli/test_reaching.py."""
+    seen = []
+    monkeypatch.setattr(
+        "chiron.installation.preflight.check_gateway",
+        lambda url, credentials, verify: seen.append((url, verify)) or (FOUND, None),
+    )
+    for verify in (True, False):
+        create_app(replace(config, verify_tls=verify)).test_client().get("/healthz")
+    assert seen == [(config.gateway_url, True), (config.gateway_url, False)]
