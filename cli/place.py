@@ -120,12 +120,18 @@ def embedded_gateway(
     """
     try:
         with (
-            EmbeddedGateway(port, user=user, password=password, backend=backend) as embedded,
+            EmbeddedGateway(
+                port, user=user, password=password, backend=backend, say=_warn
+            ) as embedded,
             _noticing(embedded, lost) if lost else nullcontext(),
         ):
             yield embedded.url
     except GatewayError as error:
         raise ChironError(error.code, error.message, status=error.status) from None
+
+
+def _warn(line: str) -> None:
+    progress(f"warning: the embedded gateway: {line}")
 
 
 @contextmanager

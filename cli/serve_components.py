@@ -52,6 +52,7 @@ def serve_components(
             components=components,
             secret=secret,
             verify_tls=not tls_no_verify,
+            store=store,
         )
         reached = address(host, listener.getsockname()[1])
         progress(f"services on {reached}, /docs shows them")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import select
 import subprocess
-import tempfile
+import threading
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import IO, cast
@@ -17,6 +20,10 @@ from chiron.gateway.images import images_folder
 from chiron.gateway.names import BackendName, ProviderName
 
 _TIMEOUT_S = 30.0
+#: Seconds to wait for the last line of a gateway that has ended: its supervisor may say more.
+_LAST_S = 2.0
+#: A line of its log.
+_LOGGED = re.compile(r"(?:WARNING|ERROR|CRITICAL) [\w.]+: (.+)")
 
 
 class EmbeddedGateway:
@@ -27,6 +34,7 @@ class EmbeddedGateway:
     import takes as long as most verbs do.
 
     With `strict` it imitates that provider, for tests: see `python -m chiron.gateway --help`.
+    `say` is called with each line of its log, in another thread.
     """
 
     def __init__(
@@ -40,6 +48,7 @@ class EmbeddedGateway:
         backend: BackendName = "process",
         strict: ProviderName | None = None,
         grace_s: float | None = None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         #: Its URL, once entered.
         self.url = ""
@@ -56,16 +65,18 @@ class EmbeddedGateway:
         given = [(name, str(value)) for name, value in options.items() if value is not None]
         self._arguments = ["--with-stdin", *chain(*given)]
         self._credentials = [user, password]
+        self._say = say
         self._process: subprocess.Popen[bytes]
-        self._errors: IO[bytes]
+        self._words: _Words
 
     def __enter__(self) -> EmbeddedGateway:
         """Start it; raises GatewayError if it cannot listen."""
-        self._errors = tempfile.TemporaryFile()
-        pipe = subprocess.PIPE
-        self._process = processes.start_own(
-            "chiron.gateway", *self._arguments, stdin=pipe, stdout=pipe, stderr=self._errors
-        )
+        pipe, (reader, writer) = subprocess.PIPE, os.pipe()
+        self._words = _Words(reader, self._say)
+        with open(writer, "wb") as errors:  # noqa: PTH123  # it is a descriptor
+            self._process = processes.start_own(
+                "chiron.gateway", *self._arguments, stdin=pipe, stdout=pipe, stderr=errors
+            )
         self.pid = self._process.pid
         try:
             self.url = json.loads(self._first_line())["url"]
@@ -76,7 +87,7 @@ class EmbeddedGateway:
 
     def __exit__(self, *_: object) -> None:
         """Stop it and wait for its end."""
-        with self._process, self._errors:
+        with self._process:
             cast(IO[bytes], self._process.stdin).close()
             try:
                 self._process.wait(_TIMEOUT_S)
@@ -93,13 +104,8 @@ class EmbeddedGateway:
         if status is None:
             return None
         how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-        said = self._last_words()
+        said = self._words.last()
         return f"{how}: {said}" if said else how
-
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
-        return said[-1].removeprefix("error: ") if said else ""
 
     def _first_line(self) -> bytes:
         """Send the credentials; return its first line of output, printed once it listens."""
@@ -115,6 +121,28 @@ class EmbeddedGateway:
         if not line:
             self._process.kill()
             self._process.wait()
-            why = self._last_words() or "it said nothing"
+            why = self._words.last() or "it said nothing"
             raise GatewayError("gateway-not-started", f"the embedded gateway did not start: {why}")
         return line
+
+
+class _Words:
+    """Reads the lines on a gateway's stderr: passes its log to `say`, and remembers the last."""
+
+    def __init__(self, descriptor: int, say: Callable[[str], None]) -> None:
+        self._last = ""
+        self._thread = threading.Thread(target=self._read, args=(descriptor, say), daemon=True)
+        self._thread.start()
+
+    def last(self) -> str:
+        """Return the last line of a gateway that has ended."""
+        self._thread.join(_LAST_S)
+        return self._last.removeprefix("error: ")
+
+    def _read(self, descriptor: int, say: Callable[[str], None]) -> None:
+        with open(descriptor, "rb") as lines:  # it is a descriptor
+            for line in lines:
+                text = line.decode(errors="replace").strip()
+                self._last = text or self._last
+                if logged := _LOGGED.fullmatch(text):
+                    say(logged[1])

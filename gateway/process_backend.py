@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from chiron.gateway import processes
@@ -67,6 +68,7 @@ class ProcessBackend:
     _cores: Cores = field(default_factory=Cores)
     _meter: CpuMeter = field(default_factory=CpuMeter)
     _opening: set[asyncio.Task[object]] = field(default_factory=set)
+    _told: set[Path] = field(default_factory=set)
     name: ClassVar[BackendName] = "process"
     inner_listener: ClassVar[None] = None
 
@@ -111,13 +113,15 @@ class ProcessBackend:
         return io.FileIO(writer, "w")
 
     def _user_for(self, image: Image) -> FunctionUser | None:
-        """Return the function's user: root, with a warning, if `user` cannot read the image."""
+        """Return the function's user: root, with one warning, if `user` cannot read the image."""
         python, folder = image.python, image.folder
         user = self.user
         barrier = user and user.barred(folder, folder / "function", python, python.resolve())
         if user and barrier:
-            message = "image %s runs as root, since %s may not enter %s"
-            _log.warning(message, image.name, user.name, barrier)
+            if barrier not in self._told:
+                self._told.add(barrier)
+                message = "functions run as root, as %s may not enter %s: let others enter it"
+                _log.warning(message, user.name, barrier)
             return None
         return user
 

@@ -73,6 +73,18 @@ def test_a_gateway_alone_ends_by_a_signal_too(start):
     assert alive == []
 
 
+def test_what_the_gateway_warns_of_is_told(start, chiron, small, free_port):
+    assert chiron("build", "-f", small.stack_file).status == 0
+    gateway = start("serve", "gateway", "--gateway-port=0")
+    url, nowhere = gateway.wait_for(GATEWAY), f"http://127.0.0.1:{free_port}/done"
+    body = {"service": "join", "image": "join:latest"}
+    requests.post(f"{url}/system/functions", json=body, timeout=_TIMEOUT_S)
+    to = {"X-Callback-Url": nowhere}
+    requests.post(f"{url}/async-function/join", headers=to, timeout=_TIMEOUT_S)
+    told = gateway.wait_for(re.compile("warning: the embedded gateway: (callback .*)"))
+    assert told.startswith(f"callback {nowhere}: ClientConnectorError")
+
+
 @pytest.mark.slow
 def test_the_hint_is_a_command_that_works_as_it_stands(start, small, tmp_path):
     (tmp_path / "token").write_text("secret-long-enough")

@@ -198,6 +198,20 @@ def test_an_image_that_the_user_cannot_get_at_still_runs(deploy, tmp_path):
 
 
 @needs_root
+def test_that_functions_run_as_root_is_told_once(store, make_image, wait_until):
+    make_image("as-root")
+    said, names = list[str](), ("as-root-1", "as-root-2")
+    with EmbeddedGateway(images=store.root, say=said.append) as gateway:
+        for name in names:
+            body = {"service": name, "image": "as-root"}
+            requests.post(f"{gateway.url}/system/functions", json=body, timeout=TIMEOUT_S)
+            requests.post(f"{gateway.url}/function/{name}", timeout=TIMEOUT_S)
+        wait_until(lambda: said)
+    (line,) = said
+    assert line.startswith("functions run as root, as nobody may not enter /")
+
+
+@needs_root
 def test_an_unknown_user_is_one_line():
     with pytest.raises(GatewayError, match="nobody-at-all: name another with --user of python"):
         FunctionUser.choose("nobody-at-all")
