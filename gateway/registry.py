@@ -14,7 +14,7 @@ from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import Log
 from chiron.gateway.names import NAMESPACE
 from chiron.gateway.replica import Replica
-from chiron.gateway.revision import DRAIN_S, Host, Revision
+from chiron.gateway.revision import Host, Revision
 
 #: The most concurrent calls of a function, with calls that wait for a replica or a connection.
 _MOST_CALLS = 2048
@@ -70,12 +70,12 @@ class Function:
                 if revision is self._serving:
                     raise
 
-    async def retire(self, drain_s: float = DRAIN_S) -> None:
+    async def retire(self) -> None:
         """Drain and end all revisions."""
         if self._switch:
             self._switch.cancel()
         revisions = {self._serving, self.newest}
-        await asyncio.gather(*(revision.retire(drain_s) for revision in revisions))
+        await asyncio.gather(*(revision.retire() for revision in revisions))
         self.log.close()
 
     async def _switch_when_ready(self, revision: Revision) -> None:
@@ -92,7 +92,6 @@ class Registry:
         self.host = host
         self._functions: dict[str, Function] = {}
         self._leaving: set[str] = set()
-        self._closing = asyncio.Event()
         self._background = Tasks()
 
     def find(self, name: str) -> Function | None:
@@ -162,13 +161,13 @@ class Registry:
         del self._functions[function.name]
         self._background.spawn(function.retire())
 
-    async def close(self, drain_s: float) -> None:
-        """End every function's replicas, and wait for them."""
-        self._closing.set()
+    async def close(self) -> None:
+        """End every function's replicas soon, and wait for them."""
+        self.host.closing.set()
         for function in self.all():
             if function.name not in self._leaving:
                 del self._functions[function.name]
-                self._background.spawn(function.retire(drain_s))
+                self._background.spawn(function.retire())
         while self._background:
             await asyncio.wait(self._background)
 
@@ -184,7 +183,7 @@ class Registry:
         await function.retire()
         if children:
             asleep = asyncio.ensure_future(function.newest.slept(children))
-            closing = asyncio.ensure_future(self._closing.wait())
+            closing = asyncio.ensure_future(self.host.closing.wait())
             await asyncio.wait([asleep, closing], return_when=asyncio.FIRST_COMPLETED)
             asleep.cancel()
             closing.cancel()

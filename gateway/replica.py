@@ -21,6 +21,8 @@ _END_S = 2.0
 _LARGE_CALLS = CONNECTIONS // 2
 # Seconds from SIGTERM to SIGKILL of a replica.
 _STOP_S = 5.0
+#: Seconds that running calls have to end when the gateway ends.
+LAST_DRAIN_S = 5.0
 
 
 class StartFailedError(Exception):
@@ -92,15 +94,16 @@ class Replica:
         await asyncio.wait([child.ended], timeout=0 if child.fault else _END_S)
         return await describe_end(child) if child.ended.done() else child.fault
 
-    async def stop(self, drain_s: float) -> None:
-        """Let requests in flight end, then end the replica: SIGTERM, and SIGKILL after a pause."""
+    async def stop(self, drain_s: float, closing: asyncio.Event) -> None:
+        """Let requests in flight end, then end the replica: SIGTERM, and SIGKILL after a pause.
+
+        They have `drain_s` seconds, and at most `LAST_DRAIN_S` from the event `closing` on.
+        """
         child = self.child
         if not child.ended.done():
             self._idle.clear()
             if self.inflight:
-                idle = asyncio.ensure_future(self._idle.wait())
-                await _first([idle, child.ended], drain_s)
-                idle.cancel()
+                await self._drain(drain_s, closing)
             child.signal(signal.SIGTERM)
             await asyncio.wait([child.ended], timeout=_STOP_S)
             child.signal(signal.SIGKILL)
@@ -109,6 +112,14 @@ class Replica:
             self._watch.cancel()
         # Requests detect the end of the replica themselves, after reading all that it sent.
         self.connections.close()
+
+    async def _drain(self, drain_s: float, closing: asyncio.Event) -> None:
+        idle, ending = (asyncio.ensure_future(each.wait()) for each in (self._idle, closing))
+        await _first([idle, ending, self.child.ended], drain_s)
+        if ending.done():
+            await _first([idle, self.child.ended], LAST_DRAIN_S)
+        idle.cancel()
+        ending.cancel()
 
     async def _end_when_dead(self, longest_silence_s: float) -> None:
         """Kill the replica, and so its calls, when it will never answer again."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from chiron.gateway.backend import Backend, Child, ImageInUse, StartRequest
@@ -26,8 +27,8 @@ _LONGEST_DELAY_S = 30.0
 _STEADY_AFTER_S = 10.0
 _LOOK_S = 0.05
 _log = logging.getLogger("gateway")
-#: Seconds that running calls have to end before their replica is stopped.
-DRAIN_S = 60.0
+#: The fewest seconds that running calls have to end before their replica is stopped.
+_DRAIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Host:
     starting: asyncio.Semaphore
     provider: Provider
     cpu_pool: CpuPool
+    #: Set when the gateway ends: then calls have no time left.
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Revision:
@@ -68,7 +71,8 @@ class Revision:
         self._leaving: set[asyncio.Task[None]] = set()
         self._turn = 0
         self._retired = False
-        self._drain_s = DRAIN_S
+        answer_s = self.limits.answer_s
+        self._drain_s = max(_DRAIN_S, answer_s) if math.isfinite(answer_s) else _DRAIN_S
         self._changed = asyncio.Event()
         host.secrets.mount(self._secrets, deployment.secrets)
 
@@ -113,10 +117,9 @@ class Revision:
             await asyncio.sleep(_LOOK_S)
         return False
 
-    async def retire(self, drain_s: float = DRAIN_S) -> None:
+    async def retire(self) -> None:
         """Drain and end every replica, and release the image, secrets and folder."""
         self._retired = True
-        self._drain_s = drain_s
         self.scale(0)
         self._notify()
         while self._leaving:
@@ -221,7 +224,7 @@ class Revision:
             if replica in self.ready:
                 self.ready.remove(replica)
             if replica is not None:
-                await replica.stop(self._drain_s)
+                await replica.stop(self._drain_s, self._host.closing)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def _notify(self) -> None:

@@ -28,13 +28,12 @@ from chiron.gateway.process_backend import Launcher, ProcessBackend
 from chiron.gateway.provider import CpuPool, Provider
 from chiron.gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from chiron.gateway.registry import Registry
+from chiron.gateway.replica import LAST_DRAIN_S
 from chiron.gateway.revision import Host
 from chiron.gateway.secret_store import SecretStore
 from chiron.gateway.system_api import system_app
 
 _STARTS_PER_CORE = 2
-#: Seconds that running calls have to end when the gateway stops.
-_LAST_DRAIN_S = 5.0
 #: The most connections: each may buffer a whole body, and needs a second descriptor downstream.
 _MOST_CONNECTIONS = 4096
 #: Seconds that a refused connection has to send its request.
@@ -121,7 +120,7 @@ class Gateway:
         """Accept no more connections, let calls end, then end every function's replicas."""
         for entrance in self._entrances:
             entrance.close()
-        await self._registry.close(_LAST_DRAIN_S)
+        await self._registry.close()
         await self._proxy.close()
         for runner in self._runners:
             await runner.cleanup()
@@ -143,7 +142,7 @@ class Gateway:
         runner = web.AppRunner(
             app,
             access_log=None,
-            shutdown_timeout=_LAST_DRAIN_S,
+            shutdown_timeout=LAST_DRAIN_S,
             keepalive_timeout=idle_s,
             read_bufsize=READ_AHEAD_BYTES,
             # Bodies are forwarded as they are encoded, under their original headers.

@@ -206,7 +206,7 @@ def test_who_waits_for_more_of_an_answer_is_told_that_its_process_has_ended():
                     more = asyncio.ensure_future(response.content.readany())
                     await asyncio.sleep(0)
                     ended.set_result(1)
-                    await replica.stop(0)
+                    await replica.stop(0, asyncio.Event())
                     go_on.set()
                     await more
 
