@@ -5,11 +5,14 @@ from __future__ import annotations
 import click
 
 from chiron.cli import options
-from chiron.cli.output import plain
+from chiron.cli.output import plain, progress
 from chiron.cli.place import Place, place
 from chiron.deployment.deployed import called_by, check_member, wraps_of
 from chiron.deployment.postmortem import parse_log_line, sort_by_time
 from chiron.openfaas.objects import LogLine
+
+#: The last lines of each wrap among which those of a function or an execution are looked for.
+_SEARCHED = 10_000
 
 
 @click.command("logs")
@@ -49,9 +52,14 @@ def command(
         if function is not None:
             check_member(launcher.gateway, wraps, function)
         names = (*wraps, *called_by(launcher.gateway, wraps))
-        lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
-    wanted = [line for line in lines if _is_of(line, function, execution)]
-    for text in sort_by_time(wanted):
+        read = max(tail, 0 if function is execution is None else _SEARCHED)
+        found = list[LogLine]()
+        for name in names:
+            lines = launcher.gateway.logs(name, read)
+            found += [line for line in lines if _is_of(line, function, execution)][-tail:]
+    if not found:
+        progress(f"no such line is among the last {read} of {', '.join(names)}")
+    for text in sort_by_time(found):
         click.echo((text if raw else plain(text, kept="\t")).encode())
 
 
