@@ -213,14 +213,17 @@ def as_it_was(function: FunctionStatus, behind: str = "") -> FunctionSpec:
 
 
 def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
-    """Redeploy the wraps of `current` that have ended.
+    """Redeploy the wraps of `current` that have ended, if the gateway does not start them again.
 
-    If the end of a wrap's log points to its memory limit, it gets twice the memory. Raises the
-    gateway's own error, or ``not-ready``.
+    On other gateways, a wrap without a replica was scaled to zero, and stays so. If the end of a
+    wrap's log points to its memory limit, it gets twice the memory.
+
+    Raises the gateway's own error, or ``not-ready``.
     """
-    for function in current.wraps:
+    gone = [function for function in current.wraps if not function.replicas]
+    for function in gone if gone and gateway.info().removes_first else ():
         # A call may start a wrap that was scaled to zero.
-        if function.replicas or _asked(gateway, function.name, _HEALTH_PATH, _READY_S):
+        if _asked(gateway, function.name, _HEALTH_PATH, _READY_S):
             continue
         behind = current.behind if function is current.called else ""
         spec = as_it_was(function, behind)

@@ -282,6 +282,26 @@ def _cpus(count: int) -> str:
     return f"{count} CPU{'s' * (count > 1)}"
 
 
+def other_slo(
+    asked: DeploymentRequest, deployed: DeployedPrediction, *, own_percentile: bool
+) -> str | None:
+    """Return why a version `deployed` for another SLO or a lower rate is not what is `asked`.
+
+    Return None if it is. Without its `own_percentile`, `asked` gets that of the version.
+    """
+    percentile, per_s = asked.choices.percentile, asked.load.per_s if asked.load else None
+    if deployed.slo_ms not in (None, asked.slo_ms):
+        slo = f"the SLO is {asked.slo_ms:g} ms"
+        return f"{slo}, and what serves was deployed for {deployed.slo_ms:g} ms"
+    if own_percentile and deployed.within and deployed.within.percentile != percentile:
+        slo = f"the SLO is for {percentile:g} % of requests"
+        return f"{slo}, and what serves was deployed for {deployed.within.percentile:g} %"
+    if per_s is not None and per_s > (deployed.per_s or 0.0):
+        before = f"{deployed.per_s:g}/s" if deployed.per_s else "single requests"
+        return f"the rate is {per_s:g}/s, and what serves was deployed for {before}"
+    return None
+
+
 def asked_now(
     request: DeploymentRequest,
     serves: DeployedPrediction | None,

@@ -22,6 +22,7 @@ from chiron.adaptation.rules import (
     concluded,
     exceeding_per_s,
     judge,
+    other_slo,
     with_window,
 )
 from chiron.adaptation.version import Serving, deploy_beside, serving
@@ -161,10 +162,9 @@ class Watcher:
             return Reason("it is not deployed")
         if current.prediction is None and not self._cannot_predict:
             return Reason("what serves has no prediction", unpredicted=True)
-        deployed_ms = current.prediction.slo_ms if current.prediction else None
-        if deployed_ms not in (None, self.request.slo_ms):
-            slo = f"the SLO is {self.request.slo_ms:g} ms"
-            return Reason(f"{slo}, and what serves was deployed for {deployed_ms:g} ms")
+        deployed, own = current.prediction, self.own_percentile
+        if deployed and (why := other_slo(self.request, deployed, own_percentile=own)):
+            return Reason(why)
         last = max(self._tried, current.entry.since)
         every_s = self.rules.every_s
         if every_s is not None and datetime.now(UTC) - last >= timedelta(seconds=every_s):

@@ -49,6 +49,8 @@ VERBS = {
 EXIT_USAGE = 2
 #: Exit status of a fault that is not the user's.
 EXIT_FAILURE = 1
+#: Exit status if no plan keeps the SLO, and the code of the error that says so.
+EXIT_MISSED, _MISSED = 3, "slo-missed"
 #: Faults that a service answers with a status from 500 on, and that the caller of a verb can mend.
 _MENDED_BY_CALLER = frozenset({"no-gateway", "no-metrics", "not-writable"})
 #: Errors of the system that the caller of a verb can mend, and how.
@@ -122,7 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except ChironError as error:
         mended = error.status < 500 or error.code in _MENDED_BY_CALLER
-        _fail(error, EXIT_USAGE if mended else EXIT_FAILURE, arguments)
+        status = EXIT_USAGE if mended else EXIT_FAILURE
+        _fail(error, EXIT_MISSED if error.code == _MISSED else status, arguments)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         sys.exit(error.exit_code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,7 @@ from chiron.deployment.journal import Journal
 from chiron.services import state_folder
 from chiron.workflow.documents import dump
 from chiron.workflow.errors import ChironError
+from tests.commands import run_here
 
 
 @pytest.fixture
@@ -105,3 +107,11 @@ def test_a_percentile_counts_as_asked_for_only_if_it_is_given(
     (fields,) = made
     load = fields["request"].load
     assert (load and load.per_s, fields["own_percentile"]) == (per_s, own)
+
+
+def test_where_no_plan_keeps_the_slo_the_status_is_3(watch, pair, place, tmp_path):
+    known = ["--platform", str(tmp_path / "platform.json"), "-o", str(tmp_path / "missed")]
+    words = ["watch", str(pair.path), "--slo=1ms", "--once", "-g", place.gateway.url, *known]
+    result = run_here(words, b"", dict(os.environ), tmp_path)
+    assert (result.status, result.stdout) == (3, "")
+    assert "no plan meets the SLO of 1 ms" in result.error()

@@ -115,6 +115,7 @@ def test_what_serves_is_left_alone_unless_another_plan_is_better(watch, watcher,
     url = f"{place.gateway.url}/system/scale-function/pair-wrap1"
     assert requests.post(url, json={"replicas": 0}, timeout=60).ok  # which is not gone
     assert watch(GOOD, profile=no_profile) == ["window"]
+    assert place.gateway.describe("pair-wrap1").replicas == 0
 
 
 def test_what_is_not_to_be_relied_on_is_told_with_the_plan_and_with_what_it_makes_adapt(
@@ -143,6 +144,29 @@ def test_an_slo_that_what_serves_was_not_deployed_for_is_planned_for(watch, depl
     assert place.events[0].figures["reason"] == reason
     assert serving(place.gateway, "pair", "pgp").prediction.slo_ms == 6000
     assert watch(GOOD, slo_ms=6000.0, profile=no_profile) == ["window"]
+
+
+def test_what_was_deployed_for_fewer_requests_or_a_lower_rate_is_planned_anew(watcher, place):
+    def reasons(own_percentile=True, **asked):
+        place.events.clear()
+        made = watcher()
+        choices = Choices(percentile=asked.get("percentile", 95.0))
+        load = Load(per_s=asked["per_s"], requests=300) if "per_s" in asked else None
+        made.request = replace(made.request, choices=choices, load=load)
+        made.own_percentile, made.latencies = own_percentile, Told(*[GOOD] * 4)
+        made.run(once=True)
+        return [each.figures["reason"] for each in place.events if each.kind == "adapting"]
+
+    assert reasons() == ["it is not deployed"]
+    assert reasons(own_percentile=False, percentile=99.0) == []
+    why = "the SLO is for 99 % of requests, and what serves was deployed for 95 %"
+    assert reasons(percentile=99.0) == [why]
+    assert reasons(percentile=99.0) == []
+    why = "the rate is 5/s, and what serves was deployed for single requests"
+    assert reasons(percentile=99.0, per_s=5.0) == [why]
+    assert reasons(percentile=99.0, per_s=4.0) == []
+    prediction = serving(place.gateway, "pair", "pgp").prediction
+    assert (prediction.within.percentile, prediction.per_s) == (99.0, 5.0)
 
 
 def test_a_kept_platform_is_used_and_looked_for_once(watcher, platform, place):
