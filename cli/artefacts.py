@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
-from chiron.cli.output import emit, progress
+from chiron.cli.output import emit, progress, warn
 from chiron.workflow.belonging import require_own, set_aside, workflow_in
 from chiron.workflow.documents import Model, read_document
 from chiron.workflow.errors import ChironError
@@ -35,13 +36,25 @@ def measured(
 ) -> tuple[Profile, Platform]:
     """Read profile and platform: from the options, else from `folder`, ``.`` or `OUT`.
 
+    Warns of a profile of other code.
+
     Raises ``another-workflow`` if the profile belongs to another workflow than `folder`.
     """
     file = profile or profile_file(folder)
     found = read_profile(file, folder.path)
     require_own(found, folder.workflow, str(file))
+    warn_of_other_code(found, file, folder)
     there = (each / PLATFORM_FILE for each in (folder.path, Path(), OUT))
     return found, read_platform(platform or next(filter(Path.exists, there), Path(PLATFORM_FILE)))
+
+
+def warn_of_other_code(profile: Profile, file: Path, folder: WorkflowFolder) -> None:
+    """Print a warning if `profile`, read from `file`, is not of what `folder` has."""
+    from chiron.profiler.holding import profiled_source  # which imports much
+
+    with suppress(ChironError):  # a plan needs no code
+        if profile.source not in ("", profiled_source(folder)):
+            warn([f"{file} is of other code or payloads: profile again"])
 
 
 def profile_file(folder: WorkflowFolder) -> Path:

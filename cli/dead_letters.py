@@ -26,15 +26,16 @@ _SHOWN = 200
 @options.deployed_workflow
 @click.argument("names", nargs=-1)
 @options.deployed_planner
-@click.option("--retry", "verb", flag_value="retry", help="Run them again.")
-@click.option("--discard", "verb", flag_value="discard", help="Delete them.")
+@click.option("--retry", is_flag=True, help="Run them again.")
+@click.option("--discard", is_flag=True, help="Delete them.")
 @place()
 @options.as_json
 def command(
     workflow: str,
     names: tuple[str, ...],
     planner: str | None,
-    verb: str | None,
+    retry: bool,
+    discard: bool,
     place: Place,
     as_json: bool,
 ) -> None:
@@ -48,6 +49,9 @@ def command(
       chiron dead-letters ads
       chiron dead-letters ads --discard 115412563984384001
     """
+    if retry and discard:
+        raise click.UsageError("--retry and --discard: choose one")
+    verb = "retry" if retry else "discard" if discard else None
     with place.connect() as launcher:
         entry = _entry(launcher.gateway, workflow, planner)
         before = _ask(launcher.gateway, entry, ["show"])

@@ -14,12 +14,13 @@ from chiron.cli.artefacts import (
     profile_files,
     read_platform,
     read_profile,
+    warn_of_other_code,
 )
 from chiron.cli.calibrate import kept_platforms
+from chiron.cli.main import EXIT_MISSED
 from chiron.cli.options import choices
 from chiron.cli.output import emit, next_step, progress, table, warn
 from chiron.cli.place import Place, place
-from chiron.cli.schedule import EXIT_MISSED
 from chiron.deployment.measure import Measurement
 from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
@@ -29,7 +30,7 @@ from chiron.workflow.documents import held
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
-from chiron.workflow.profile import LONGEST_MS
+from chiron.workflow.profile import LONGEST_MS, Profile
 
 
 @click.command("deploy")
@@ -89,15 +90,14 @@ def command(
       chiron deploy benchmarks/finra --slo 200ms --local
       chiron deploy benchmarks/finra --slo 200ms --percentile 99 --rate 20/s --local
     """
+    if not prove and options.is_given("tries"):
+        raise click.UsageError("--tries and --no-prove: choose one, as nothing else is tried then")
     opened = WorkflowFolder.open(folder)
-    given = read_profile(profile) if profile else None
-    if given is not None:
-        require_own(given, opened.workflow, str(profile))
     request = DeploymentRequest(
         folder=opened,
         slo_ms=slo,
         choices=choices,
-        profile=given,
+        profile=_profile(profile, opened) if profile else None,
         platform=read_platform(platform) if platform else None,
         profile_files=profile_files(opened, output),
         platforms=kept_platforms(),
@@ -117,6 +117,13 @@ def command(
     if report.functions:
         _show_next(report, place, folder / request.folder.payloads()[0].name)
     return 0 if report.slo_met or not prove else EXIT_MISSED
+
+
+def _profile(file: Path, opened: WorkflowFolder) -> Profile:
+    given = read_profile(file)
+    require_own(given, opened.workflow, str(file))
+    warn_of_other_code(given, file, opened)
+    return given
 
 
 def _show_next(report: DeploymentReport, place: Place, payload: Path) -> None:

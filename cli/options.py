@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 import click
+from click.core import ParameterSource
 
 from chiron.gateway.names import BackendName as Backend
 from chiron.generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
@@ -91,6 +92,12 @@ class Output(click.Path):
         except ChironError as error:
             self.fail(error.message, param, ctx)
         return path
+
+
+def is_given(name: str) -> bool:
+    """Return whether the running command was given its parameter `name`."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
 
 
 def seconds(duration_ms: float | None) -> float | None:

@@ -60,6 +60,8 @@ def command(
     Example:
       chiron profile benchmarks/finra --local
     """
+    if local_launcher and (place.local or place.gateway):
+        raise click.UsageError("--local-launcher uses no gateway: leave out --local and --gateway")
     opened = WorkflowFolder.open(folder)
     sources = Sources.read(opened)
     old = read_profile(compare) if compare else None
@@ -84,8 +86,8 @@ def command(
         progress(f"wrote {trace}")
     if old:
         _show(profile_changes(old, measured))
-    if local_launcher and not place.local:
-        place = replace(place, gateway=None, local="process")
+    if local_launcher:
+        place = replace(place, local="process")
     next_step(shlex.join(["chiron", "calibrate", *place.flags]))
 
 

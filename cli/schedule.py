@@ -15,6 +15,7 @@ import click
 from chiron.cli import options
 from chiron.cli.artefacts import emit_own, measured
 from chiron.cli.load import show_load
+from chiron.cli.main import EXIT_MISSED
 from chiron.cli.options import choices
 from chiron.cli.output import emit, next_step, progress, table, warn
 from chiron.scheduler.chance import chance, in_words
@@ -23,6 +24,7 @@ from chiron.scheduler.folder_settings import read_settings
 from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, pareto, undominated
 from chiron.scheduler.picture import Picture, draw
+from chiron.scheduler.planners import DEFAULT_PLANNER, searched
 from chiron.scheduler.prices import PAPER_PRICES, Prices
 from chiron.scheduler.replicas import assess_load, considered_load, schedule_load
 from chiron.scheduler.schedule import assess, job_of, schedule
@@ -33,8 +35,6 @@ from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
 
-#: Exit status where no plan meets the SLO.
-EXIT_MISSED = 3
 #: What CPUs and memory cost, in the folder of the workflow.
 PRICES_FILE = "prices.json"
 #: From so many tasks on a search can take seconds.
@@ -93,6 +93,9 @@ def command(
       chiron schedule benchmarks/finra --slo 200ms
       chiron schedule benchmarks/finra --slo 200ms --rate 50/s
     """
+    if front and rate is None and not searched(choices.planner):
+        found = f"the plans that {DEFAULT_PLANNER} finds: leave out --planner {choices.planner}"
+        raise click.UsageError(f"--pareto shows {found}")
     opened = WorkflowFolder.open(folder)
     warn(opened.workflow.warnings)
     functions, place = measured(opened, profile, platform)
@@ -118,19 +121,25 @@ def command(
     if plan.under_load and not as_json:
         show_load(plan, plan.under_load, prices.cost(plan))
     elif not as_json and tasks < _MANY_TASKS:
-        _show_others(plan, job, slo, choices.mechanism, output.with_suffix(".png"))
+        told = None if prices is PAPER_PRICES else prices
+        _show_others(plan, job, slo, choices.mechanism, output.with_suffix(".png"), told)
     next_step(shlex.join(["chiron", "generate", str(output), "--workflow", str(folder)]))
     return 0 if plan.meets_slo or best_effort else EXIT_MISSED
 
 
 def _show_others(
-    plan: Plan, job: Job, slo_ms: float, mechanism: MechanismChoice, file: Path
+    plan: Plan,
+    job: Job,
+    slo_ms: float,
+    mechanism: MechanismChoice,
+    file: Path,
+    prices: Prices | None,
 ) -> None:
     """Show the cost of other plans and how often they keep the SLO; draw them in `file`."""
     found = considered(job, mechanism, _PICTURE_S)
     chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
     picture = Picture(plan.workflow, slo_ms, found, job.percentile, chosen)
-    show(picture)
+    show(picture, prices)
     if more := list(_surer(plan, found, job, slo_ms)):
         progress(f"with more CPUs it is kept in more cases: {', '.join(more)}")
     if find_spec("matplotlib"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -21,6 +21,9 @@ from chiron.services import HOST, NAMES, PORT, fork_server
 _GATEWAY = "gateway"
 _ALL = "all"
 _PORT = options.WholeNumber(0, 65535)
+#: The parameters of the services, and those of the embedded gateway.
+_OF_SERVICES = ("host", "port", "root", "basic_auth_dir", "token_file", "tls_no_verify", "store")
+_OF_GATEWAY = ("gateway_port", "backend")
 
 
 @click.command("serve")
@@ -71,12 +74,13 @@ def command(
       chiron serve
       chiron serve predictor scheduler
     """
-    # Functions that run as the same user could read them here, or in what this process starts.
-    processes.forbid_inspection()
-    credentials = os.environ.pop(USER_VARIABLE, None), os.environ.pop(PASSWORD_VARIABLE, None)
     everything = not parts or _ALL in parts
     wanted = [name for name in NAMES if everything or name in parts]
     embedded = gateway is None and (everything or _GATEWAY in parts)
+    _check(wanted, embedded=embedded, both=gateway is not None and _GATEWAY in parts)
+    # Functions that run as the same user could read them here, or in what this process starts.
+    processes.forbid_inspection()
+    credentials = os.environ.pop(USER_VARIABLE, None), os.environ.pop(PASSWORD_VARIABLE, None)
     lost = threading.Event()
     place = (
         _embedded(gateway_port, backend, *credentials, lost)
@@ -92,6 +96,19 @@ def command(
 
     secrets = basic_auth_dir, token_file
     serve_components(wanted, place, host, port, root, *secrets, tls_no_verify, store, lost)
+
+
+def _check(wanted: Sequence[str], *, embedded: bool, both: bool) -> None:
+    """Refuse what would have no effect: nobody would ask for a secret, for example."""
+    if both:
+        raise click.UsageError("gateway and -g: choose one, as -g names another gateway")
+    for names, runs, what in (
+        (_OF_SERVICES, bool(wanted), "services"),
+        (_OF_GATEWAY, embedded, "embedded gateway"),
+    ):
+        given = [f"--{name.replace('_', '-')}" for name in names if options.is_given(name)]
+        if given and not runs:
+            raise click.UsageError(f"{', '.join(given)}: this starts no {what}")
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
-from click.core import ParameterSource
 
 from chiron.adaptation.alone import watching
 from chiron.adaptation.events import Event, Tell
@@ -166,13 +165,8 @@ def command(
             wait=wait,
             tell=tell,
             out=output,
-            own_percentile=_is_given("percentile"),
+            own_percentile=options.is_given("percentile"),
         ).run(once=once)
-
-
-def _is_given(option: str) -> bool:
-    source = click.get_current_context().get_parameter_source(option)
-    return source is not ParameterSource.DEFAULT
 
 
 def _teller(launcher: Launcher, request: DeploymentRequest, show: Tell) -> Tell:

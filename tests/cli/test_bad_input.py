@@ -260,6 +260,20 @@ def test_a_folder_without_stack_file_is_told_what_that_is(chiron, small, embedde
         (["schema"], ["Choose from: plan, platform, profile", "chiron schema --help"]),
         (["serve", "--port=80808"], ["--port", "80808", "65535"]),
         (["serve", "--gateway-port=80808"], ["--gateway-port", "80808", "65535"]),
+        (["deploy", "small", "--slo=1s", "--no-prove", "--tries=2"], ["--tries and --no-prove"]),
+        (["dead-letters", "x", "--retry", "--discard"], ["--retry and --discard: choose one"]),
+        (["serve", "gateway", "--token-file=t"], ["--token-file: this starts no services"]),
+        (["serve", "gateway", "--host=::", "--store=s"], ["--host, --store: this starts no"]),
+        (["serve", "scheduler", "--backend=docker"], ["--backend: this starts no embedded"]),
+        (["serve", "gateway", "-g", "gw"], ["gateway and -g: choose one"]),
+        (
+            ["profile", "small", "--local-launcher", "-g", "gw"],
+            ["--local-launcher uses no gateway"],
+        ),
+        (
+            ["schedule", "small", "--slo=1s", "--pareto", "--planner=sand"],
+            ["leave out --planner sand"],
+        ),
         (["evaluate", "latency", "small", "--slo=1s", "--planners=pgp,mine"], ["'mine'", "sand"]),
     ],
 )

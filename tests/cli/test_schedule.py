@@ -112,6 +112,12 @@ def test_what_other_plans_cost_is_shown_beside_the_chosen_one_at_80_columns(
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_plans_cost_is_shown_by_the_prices_of_the_folder(chiron, artefacts):
+    assert "/h" not in chiron("schedule", artefacts, "--slo=50ms").stderr
+    (artefacts / "prices.json").write_text('{"currency": "EUR", "cpu_hour": 1, "gb_hour": 0}')
+    assert "EUR/h" in chiron("schedule", artefacts, "--slo=50ms").stderr
+
+
 def test_json_alone_is_all_that_a_program_gets(chiron, artefacts, tmp_path):
     result = chiron("schedule", artefacts, "--slo=50ms", "--json")
     assert "dominates" not in result.stderr

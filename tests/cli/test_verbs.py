@@ -11,6 +11,7 @@ import pytest
 
 from chiron.cli.main import VERBS
 from chiron.openfaas.stack import read_stack
+from chiron.profiler.holding import profiled_source
 from chiron.workflow.documents import read_document
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan
@@ -60,6 +61,18 @@ def test_the_artefacts_of_a_deployment_are_planned_with(chiron, artefacts):
     for name in ("profile.json", "platform.json"):
         (artefacts.parent / name).rename(artefacts.parent / "out" / name)
     assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
+
+
+@pytest.mark.parametrize("verb", [["schedule", "--slo=200ms"], ["predict", "--plan=plan.json"]])
+def test_a_profile_of_other_code_is_told_of(verb, chiron, small, planned):
+    place, said = planned.parent / "profile.json", "profile.json is of other code or payloads"
+    profile = json.loads(place.read_text()) | {"source": profiled_source(small)}
+    place.write_text(json.dumps(profile))
+    assert said not in chiron(*verb, planned).stderr
+    handler = planned / "functions" / "wave" / "handler.py"
+    handler.write_text(f"# better\n{handler.read_text()}")
+    result = chiron(*verb, planned)
+    assert result.status == 0 and f"* warning: {said}" in result.stderr
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
