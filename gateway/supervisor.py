@@ -31,6 +31,8 @@ from chiron.gateway import processes
 
 MAX_MESSAGE = 1 << 18
 _WATCH_PERIOD_S = 0.25
+#: Seconds that init processes have to end when the gateway has, and between looks at that.
+_END_S, _LOOK_S = 1.0, 0.005
 #: The signal that the kernel sends to init processes when the supervisor ends.
 _SUPERVISOR_ENDED = signal.SIGHUP
 _AWAITED = (signal.SIGCHLD, signal.SIGTERM, _SUPERVISOR_ENDED)
@@ -64,7 +66,7 @@ class Supervisor:
             if time.monotonic() >= next_look:
                 self._watch_memory()
                 next_look = time.monotonic() + _WATCH_PERIOD_S
-        processes.kill_descendants()
+        self._end_all()
 
     def _receive(self) -> bool:
         """Serve one message; return False if the gateway has closed the channel."""
@@ -111,6 +113,19 @@ class Supervisor:
         for function in functions:
             # An init process that was not killed has already sent the status of its function.
             _tell(self._channel, function, exit=-signal.SIGKILL)
+
+    def _end_all(self) -> None:
+        """Have each init process kill all below it, and kill what is left after a while.
+
+        A killed init process would leave its daemons to this process, which may be killed too.
+        """
+        left, until = set(self._functions), time.monotonic() + _END_S
+        for pid in left:
+            os.kill(pid, _SUPERVISOR_ENDED)
+        while left and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+            left -= processes.reap().keys()
+        processes.kill_descendants()
 
     def _watch_memory(self) -> None:
         limited = {pid: each for pid, each in self._functions.items() if each["memory"]}

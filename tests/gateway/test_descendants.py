@@ -175,6 +175,25 @@ def test_a_daemon_ends_with_its_gateway(killed, store, make_image, alive, wait_u
             wait_until(lambda: not scratch.exists())
 
 
+#: A supervisor that is killed when it has killed its children, and has to kill theirs yet.
+KILLED = """
+import os
+from chiron.gateway import processes
+
+processes.kill_descendants = lambda: (processes.kill_children(), os._exit(0))
+"""
+
+
+def test_a_daemon_ends_though_its_supervisor_is_killed_as_it_ends_all(
+    store, make_image, alive, wait_until, tmp_path, monkeypatch
+):
+    (tmp_path / "sitecustomize.py").write_text(KILLED)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    with gateway_with_daemon(store, make_image) as (gateway, pids):
+        os.kill(gateway.pid, signal.SIGKILL)
+        wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
 def test_a_stopped_supervisor_outlives_no_gateway(store, make_image, alive, wait_until):
     with gateway_with_daemon(store, make_image) as (gateway, pids):
         [supervisor] = psutil.Process(gateway.pid).children()
