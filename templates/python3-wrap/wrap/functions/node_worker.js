@@ -5,7 +5,7 @@
 // print goes out in lines with their names.
 'use strict'
 
-const { AsyncLocalStorage } = require('async_hooks')
+const { AsyncLocalStorage, AsyncResource } = require('async_hooks')
 const fs = require('fs')
 const net = require('net')
 const { Writable } = require('stream')
@@ -27,6 +27,7 @@ const PAUSE = new Int32Array(new SharedArrayBuffer(4))
 
 // What the code that runs belongs to: a run, or the import of a handler.
 const current = new AsyncLocalStorage()
+// Handlers by name, each with the context of its import, in which its runs begin.
 const handlers = new Map()
 
 class Exited extends Error {}
@@ -37,6 +38,7 @@ class Run {
     this.begun = ''
     this.decoder = new StringDecoder()
     this.fail = null
+    this.exited = null
   }
 
   print(text) {
@@ -50,7 +52,7 @@ class Run {
   }
 
   tell(error) {
-    this.print(`${(error && error.stack) || error}\n`)
+    if (error !== this.exited) this.print(`${(error && error.stack) || error}\n`)
   }
 
   end() {
@@ -86,17 +88,20 @@ for (const [name, fd] of [['stdout', 1], ['stderr', 2]]) {
 }
 
 process.exit = code => {
-  throw new Exited(String(code === undefined ? process.exitCode || 0 : code))
+  const exited = new Exited(String(code === undefined ? process.exitCode || 0 : code))
+  const run = current.getStore() || unknown
+  if (run.fail) run.fail(exited)
+  run.exited = exited  // which the run cannot catch
+  throw exited
 }
 
-// An error that nothing awaits fails the run whose code raised it, and no other.
-for (const event of ['uncaughtException', 'unhandledRejection']) {
-  process.on(event, error => {
-    const run = current.getStore() || unknown
-    if (run.fail) run.fail(error)
-    else run.tell(error)
-  })
-}
+// An error that nothing awaits fails the run whose code raised it, and no other, unless handlers listen themselves.
+process.on('uncaughtException', error => {
+  const run = current.getStore() || unknown
+  if (process.listenerCount('uncaughtException') > 1) return
+  if (run.fail) run.fail(error)
+  else run.tell(error)
+})
 
 class FunctionContext {
   constructor(answer) {
@@ -194,29 +199,33 @@ function mark(task, place) {
 
 async function perform(asked, body) {
   const run = new Run(asked.name, asked.execution)
-  return current.run(run, async () => {
+  const { handle, context } = handlers.get(asked.name)
+  const own = context.runInAsyncScope(() => new AsyncResource('run'))  // what the run enters stays in it
+  return own.runInAsyncScope(() => current.run(run, async () => {
     mark(asked.task, 'begin')
     try {
-      return await called(asked.style, handlers.get(asked.name), asked, body, run)
+      return await called(asked.style, handle, asked, body, run)
     } finally {
       mark(asked.task, 'end')
       run.end()
     }
-  })
+  }))
 }
 
 function load(name, file) {
   const bareKib = Math.round(process.memoryUsage.rss() / 1024)
   const run = new Run(name)
-  current.run(run, () => {
+  const context = new AsyncResource('import')
+  context.runInAsyncScope(() => current.run(run, () => {
     try {
       const handle = require(file)
+      if (run.exited) throw run.exited
       if (typeof handle !== 'function') throw new TypeError(`${file} exports no function`)
-      handlers.set(name, handle)
+      handlers.set(name, { handle, context })
     } finally {
       run.end()
     }
-  })
+  }))
   return [{ bare_kib: bareKib }, EMPTY]
 }
 
@@ -284,5 +293,5 @@ function connected(socket) {
 state.begin()
 net.createServer(connected).listen({ fd: LISTENER })
 
-// Whoever started it has ended.
-fs.read(LIFELINE, Buffer.alloc(1), 0, 1, null, () => process.reallyExit(0))
+// Whoever started it has ended. A thread that reads would keep the process from ending otherwise.
+new net.Socket({ fd: LIFELINE, writable: false }).resume().on('close', () => process.reallyExit(0))

@@ -1,0 +1,104 @@
+"""Runs of Node.js handlers in one process: their contexts, listeners, exits and headers."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js: install node 20")
+TEXT = {"Content_Type": "text/plain"}
+
+
+@pytest.fixture
+def serve(start: Any, wrap_image: Any) -> Any:
+    """Starts a wrap with one Node.js handler."""
+
+    def serve(source: str, **settings: str) -> Any:
+        image = wrap_image(
+            {"run": {"handler.js": source}}, styles={"run": "node"}, entry={"output": 0}
+        )
+        return start(image, **settings)
+
+    return serve
+
+
+def test_a_run_begins_in_the_context_of_the_import_and_what_it_enters_stays_in_it(serve: Any):
+    server = serve("""
+        const { AsyncLocalStorage, executionAsyncId } = require('async_hooks')
+        const [user, service] = [new AsyncLocalStorage(), new AsyncLocalStorage()]
+        const ids = new Set()
+        service.enterWith('shop')
+        module.exports = async event => {
+          ids.add(executionAsyncId())
+          if (!user.getStore()) user.enterWith(event.body)
+          await 1
+          return [user.getStore(), service.getStore(), ids.size]
+        }
+    """)
+    asked = [server.request(body=body, **TEXT).json for body in ("ada", "bob", "eve")]
+    assert asked == [["ada", "shop", 1], ["bob", "shop", 2], ["eve", "shop", 3]]
+
+
+#: What nothing awaits -> what a handler answers that listens to it, as alone.
+UNAWAITED = {
+    "unhandledRejection": "Promise.reject(new Error('bad'))",
+    "uncaughtException": "setTimeout(() => { throw new Error('bad') })",
+    "uncaughtException of a rejection": "Promise.reject(new Error('bad'))",
+}
+
+
+@pytest.mark.parametrize("event", UNAWAITED)
+def test_an_error_that_a_handler_listens_to_fails_no_run(event: str, serve: Any) -> None:
+    server = serve(f"""
+        let heard
+        process.on('{event.split()[0]}', error => heard(error.message))
+        module.exports = async () => {{
+          const hearing = new Promise(resolve => {{ heard = resolve }})
+          {UNAWAITED[event]}
+          return hearing
+        }}
+    """)
+    assert server.request().text == "bad"
+
+
+EXITS = """
+    process.on('uncaughtException', error => { if (error.message == 'fatal') process.exit(5) })
+    module.exports = async event => {
+      switch (event.body) {
+        case 'caught': try { process.exit(3) } catch { return 'ok' }
+        case 'beside': setTimeout(() => { try { process.exit(3) } catch {} }); return new Promise(() => {})
+        case 'really': return process.reallyExit(4)
+        case 'in a listener': setTimeout(() => { throw new Error('fatal') }); return new Promise(() => {})
+      }
+      return 'ok'
+    }
+"""
+EXITED = "the handler called process.exit(3): return instead"
+TOLD = {
+    "caught": ("exited", EXITED),
+    "beside": ("exited", EXITED),
+    "really": ("process-died", "its Node process exited with status 4"),
+    "in a listener": ("process-died", "its Node process exited with status 7"),
+}
+
+
+def test_a_run_that_exits_fails_whatever_it_catches_and_the_next_one_answers(serve: Any) -> None:
+    server = serve(EXITS)
+    for way, told in TOLD.items():
+        found = server.request(body=way, **TEXT).json
+        assert (found["code"], found["message"]) == told
+        assert server.request(body="fine", **TEXT).text == "ok"
+
+
+def test_a_handler_that_exits_at_its_import_is_not_loaded(serve: Any) -> None:
+    with pytest.raises(AssertionError, match=r"ImportError: function run: .*process\.exit\(3\)"):
+        serve("try { process.exit(3) } catch {}; module.exports = async () => 'ok'")
+
+
+def test_all_threads_of_nodes_pool_are_the_handlers(serve: Any) -> None:
+    source = (
+        "module.exports = async () => String(await require('fs').promises.readFile(__filename))"
+    )
+    assert serve(source, UV_THREADPOOL_SIZE="1").request().text == source
