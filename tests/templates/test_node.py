@@ -383,6 +383,15 @@ SETS = {
     "require('util').inspect.defaultOptions.depth = 9": ["util.inspect.defaultOptions.depth"],
     "require('dns').setDefaultResultOrder('ipv4first')": ["dns.setDefaultResultOrder"],
     "require('events').defaultMaxListeners = 50": ["events.defaultMaxListeners"],
+    "require('stream').setDefaultHighWaterMark(false, 5)": ["stream.setDefaultHighWaterMark"],
+    "globalThis[Symbol.for('tracing')] = {}": ["global.Symbol(tracing)"],
+    "globalThis[Symbol.for('undici.globalDispatcher.1')] = new (class Agent {})()": [
+        "global.Symbol(undici.globalDispatcher.1)"
+    ],
+    "Array.prototype[Symbol.for('own')] = 1": ["Array.prototype.Symbol(own)"],
+    "require('http').Server.prototype.emit = () => true": ["http.Server.prototype.emit"],
+    "require('module').prototype.own = () => 1": ["module.Module.prototype.own"],
+    "Intl.Collator.prototype.own = () => 'x'": ["Intl.Collator.prototype.own"],
 }
 
 
@@ -406,6 +415,8 @@ def test_what_its_import_sets_is_seen_and_what_it_reads_is_not(serve: Any) -> No
           const server = (await import('http')).createServer((_, answer) => answer.end()).listen(0)
           await (await fetch(`http://127.0.0.1:${server.address().port}`)).text()
           server.close()
+          require('zlib').gzipSync(await new Blob(['x']).text())
+          new (require('util').TextDecoder)().decode(require('crypto').randomBytes(1))
           return JSON.stringify({ now: Date.now() })
         }
     """

@@ -65,12 +65,13 @@ def test_an_error_that_a_handler_listens_to_fails_no_run(event: str, serve: Any)
 
 EXITS = """
     process.on('uncaughtException', error => { if (error.message == 'fatal') process.exit(5) })
+    const waits = action => new Promise(() => setTimeout(action))
     module.exports = async event => {
       switch (event.body) {
         case 'caught': try { process.exit(3) } catch { return 'ok' }
-        case 'beside': setTimeout(() => { try { process.exit(3) } catch {} }); return new Promise(() => {})
+        case 'beside': return waits(() => { try { process.exit(3) } catch {} })
         case 'really': return process.reallyExit(4)
-        case 'in a listener': setTimeout(() => { throw new Error('fatal') }); return new Promise(() => {})
+        case 'in a listener': return waits(() => { throw new Error('fatal') })
       }
       return 'ok'
     }

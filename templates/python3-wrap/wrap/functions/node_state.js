@@ -6,15 +6,27 @@ const MODULES = [
   ...['net', 'os', 'path', 'querystring', 'stream', 'string_decoder', 'timers', 'tls', 'url', 'util', 'zlib']
 ]
 const HOLDERS = { console, process, ...Object.fromEntries(MODULES.map(name => [name, require(name)])) }
-const { dns, events, http, https, module: modules, net, util } = HOLDERS
-// The globals that are looked into.
+const { dns, events, http, https, module: modules, net, stream, util } = HOLDERS
+// The globals that are looked into, and the methods of the classes among them.
 const GLOBALS = Object.entries(Object.getOwnPropertyDescriptors(globalThis)).map(([name, { value }]) => [name, value])
   .filter(([name, value]) => typeof value === 'function' || ['Intl', 'JSON', 'Math', 'Reflect'].includes(name))
+  .flatMap(([name, value]) => [[name, value], ...(value.prototype ? [[`${name}.prototype`, value.prototype]] : [])])
+// The methods of the modules' classes.
+const CLASSES = []
+for (const [name, holder] of Object.entries({ ...HOLDERS, Intl })) {
+  for (const key of Object.getOwnPropertyNames(holder)) {
+    const { value: made } = Object.getOwnPropertyDescriptor(holder, key)
+    const isClass = typeof made === 'function' && made.prototype && Reflect.ownKeys(made.prototype).length > 1
+    if (isClass) CLASSES.push([`${name}.${key}.prototype`, made.prototype])
+  }
+}
 // Node sets these itself, or a watched object is in their place.
 const IGNORED =
   /^process\.(?:chdir|exitCode|stdin|env|stdout|stderr)$|(?<!module)\._|^global\.(?:console|process)$|Agent\.total/
 // A property that has a getter is often made when it is first read.
 const LAZY = 'getter'
+// What fetch makes when it is first called.
+const DISPATCHER = Symbol.for('undici.globalDispatcher.1')
 
 const numbers = new WeakMap()
 const touched = new Map()
@@ -28,38 +40,48 @@ function text(value) {
   return `object ${numbers.get(value)}`
 }
 
-function add(found, name, holder) {
-  for (const key of Object.getOwnPropertyNames(holder)) {
-    const { value, get } = Object.getOwnPropertyDescriptor(holder, key)
-    if (!IGNORED.test(`${name}.${key}`)) found.set(`${name}.${key}`, get ? LAZY : text(value))
+// Whether Node's own class of dispatchers made it: by the place where that refuses an option.
+function isOfNode(dispatcher) {
+  try {
+    return !new dispatcher.constructor({ factory: 0 })
+  } catch (error) {
+    return /node:internal\/deps\/undici/.test(error.stack)
   }
 }
 
-function now() {
+function valuesOf(holder) {
   const found = new Map()
-  add(found, 'global', globalThis)
-  for (const [name, value] of GLOBALS) {
-    add(found, name, value)
-    if (value.prototype) add(found, `${name}.prototype`, value.prototype)
+  for (const key of Reflect.ownKeys(holder)) {
+    const { value, get } = Object.getOwnPropertyDescriptor(holder, key)
+    found.set(key, get ? LAZY : value)
   }
-  for (const [name, holder] of Object.entries(HOLDERS)) add(found, name, holder)
-  const agents = { 'http.globalAgent': http.globalAgent, 'https.globalAgent': https.globalAgent }
-  for (const [name, agent] of Object.entries(agents)) {
-    found.set(name, text(agent))
-    add(found, name, agent)
-    add(found, `${name}.options`, agent.options)
-  }
-  add(found, 'util.inspect.defaultOptions', util.inspect.defaultOptions)
-  add(found, 'require.extensions', modules._extensions)
+  return found
+}
+
+function settings() {
+  const found = new Map()
   found.set('process.argv', String(process.argv))
   found.set('dns.setServers', String(dns.getServers()))
   found.set('dns.setDefaultResultOrder', dns.getDefaultResultOrder())
-  found.set('net.setDefaultAutoSelectFamily', String(net.getDefaultAutoSelectFamily()))
-  found.set('events.defaultMaxListeners', String(events.defaultMaxListeners))
+  found.set('net.setDefaultAutoSelectFamily', net.getDefaultAutoSelectFamily())
+  found.set('net.setDefaultAutoSelectFamilyAttemptTimeout', net.getDefaultAutoSelectFamilyAttemptTimeout())
+  found.set('stream.setDefaultHighWaterMark', stream.getDefaultHighWaterMark(false))
+  for (const name of ['captureRejections', 'defaultMaxListeners']) found.set(`events.${name}`, events[name])
+  for (const name of ['http', 'https']) found.set(`${name}.globalAgent`, HOLDERS[name].globalAgent)
   for (const [name, value] of Object.entries(process.env)) found.set(`process.env.${name}`, value)
-  for (const event of process.eventNames()) found.set(`process.on(${String(event)})`, text(process.listenerCount(event)))
-  for (const name of ['cwd', 'umask']) found.set(`process.${name}`, String(process[name]()))
+  for (const event of process.eventNames()) found.set(`process.on(${String(event)})`, process.listenerCount(event))
+  for (const name of ['cwd', 'umask']) found.set(`process.${name}`, process[name]())
   return found
+}
+
+// What has a value now: by the name of what holds it, and its key there.
+function now() {
+  const holders = [['global', globalThis], ...GLOBALS, ...CLASSES, ...Object.entries(HOLDERS)]
+  for (const [name, { globalAgent }] of Object.entries({ http, https })) {
+    holders.push([`${name}.globalAgent`, globalAgent], [`${name}.globalAgent.options`, globalAgent.options])
+  }
+  holders.push(['util.inspect.defaultOptions', util.inspect.defaultOptions], ['require.extensions', modules._extensions])
+  return new Map([['', settings()], ...holders.map(([name, holder]) => [name, valuesOf(holder)])])
 }
 
 function watched(name, object) {
@@ -86,9 +108,16 @@ exports.changed = () => {
       Object.defineProperty(process, name, { value, configurable: true, enumerable: true })
     }
   }
-  const found = now()
-  const differs = name => started.get(name) !== found.get(name) && started.get(name) !== LAZY
-  const names = [...new Set([...started.keys(), ...found.keys()])].filter(differs)
-  const told = names.map(name => [name, found.get(name) || 'gone'])
-  return Object.fromEntries([...told, ...[...touched].filter(([name]) => name).map(([name, count]) => [name, `set ${count}`])])
+  const told = {}
+  for (const [name, values] of now()) {
+    const before = started.get(name)
+    for (const key of new Set([...before.keys(), ...values.keys()])) {
+      const [was, value] = [before.get(key), values.get(key)]
+      const whole = name ? `${name}.${String(key)}` : key
+      if (Object.is(was, value) || was === LAZY || IGNORED.test(whole) || (key === DISPATCHER && isOfNode(value))) continue
+      told[whole] = values.has(key) ? text(value) : 'gone'
+    }
+  }
+  for (const [name, count] of touched) if (name) told[name] = `set ${count}`
+  return told
 }
