@@ -92,6 +92,12 @@ FAILS = files(
         case "exit": System.exit(3); break;
         case "halt": Runtime.getRuntime().halt(4); break;
         case "deep": Handle(req); break;
+        case "caught": try { System.exit(3); } catch (Throwable thrown) { } break;
+        case "beside":
+            new Thread(() -> System.exit(3)).start();
+            try { Thread.sleep(1_000_000); } catch (InterruptedException thrown) { }
+            break;
+        case "no status": res.setStatusCode(1000); break;
     }
     res.setBody("ok");
     """,
@@ -107,7 +113,7 @@ EXIT = "the handler called System.exit(3): return instead"
 TOLD = {
     "throw": ("raised", f"{ERROR}: no stock (Handler.java:11)", ERROR, "no stock\nat all"),
     "status": ("status", "the handler answered 409: no stock", "status", "409: no stock"),
-    "exit": ("exited", EXIT, "exited", EXIT),
+    **dict.fromkeys(("exit", "caught", "beside"), ("exited", EXIT, "exited", EXIT)),
     "halt": ("process-died", "its Java process exited with status 4", "process-died", ""),
 }  # fmt: skip
 
@@ -131,6 +137,8 @@ def test_its_errors_are_told_by_name_message_and_place(serve: Any) -> None:
         assert server.request(body="fine").text == "ok"
     assert server.request(body="deep").json["error"] == "java.lang.StackOverflowError"
     assert "NullPointerException" in server.request(body="null").json["message"]
+    told = server.request(body="no status").json["message"]
+    assert "a handler cannot answer the status 1000: answer 200 to 999" in told
 
 
 @pytest.mark.slow
@@ -238,6 +246,48 @@ def test_what_it_takes_and_sets_of_what_its_jvm_shares_is_seen_where_it_is_profi
     assert row["runtime_mib"] + 64 < row["processes_mib"]
 
 
+#: What a handler sets of what its JVM shares, and what that is told as.
+SETS = {
+    "Locale.setDefault(Locale.Category.FORMAT, Locale.GERMANY)": "Locale.setDefault",
+    "CookieHandler.setDefault(new CookieManager())": "CookieHandler.setDefault",
+    "Authenticator.setDefault(new Authenticator() { })": "Authenticator.setDefault",
+    "ProxySelector.setDefault(ProxySelector.of(null))": "ProxySelector.setDefault",
+    "HttpURLConnection.setFollowRedirects(false)": "HttpURLConnection.setFollowRedirects",
+    "URL.setURLStreamHandlerFactory(name -> null)": "URL.setURLStreamHandlerFactory",
+    'Security.setProperty("networkaddress.cache.ttl", "5")': (
+        "Security.setProperty(networkaddress.cache.ttl)"
+    ),
+    'Security.removeProvider("SunPCSC")': "Security.insertProviderAt",
+    "SSLContext.setDefault(SSLContext.getInstance(String.valueOf(TLS)))": "SSLContext.setDefault",
+    "HttpsURLConnection.setDefaultHostnameVerifier((name, session) -> true)": (
+        "HttpsURLConnection.setDefaultHostnameVerifier"
+    ),
+    'Logger.getLogger("").setLevel(Level.FINE)': "Logger.getLogger()",
+    "LOG.setUseParentHandlers(false)": "Logger.getLogger(com.openfaas.function.Handler)",
+}
+IMPORTS = """
+    import java.net.*; import java.security.*; import java.util.logging.*; import javax.net.ssl.*;
+"""
+NAMES = "static final Logger LOG = Logger.getLogger(Handler.class.getName());"
+NAMES += 'static final String TLS = "TLS";'
+
+
+def test_what_it_sets_by_classes_of_the_jdk_is_seen_and_what_it_gets_is_not(serve: Any) -> None:
+    tries = "try {{ {}; }} catch (Exception error) {{ throw new RuntimeException(error); }}"
+    gets = """
+        HttpsURLConnection.getDefaultSSLSocketFactory();
+        LOG.info(String.valueOf(Security.getProviders().length));
+        new URL("https://localhost").openConnection();
+    """
+    server = serve(files(tries.format(gets), NAMES, IMPORTS), settings=TRACED)
+    assert traced(server, "key state")["changes"] == [[], [], []]
+    sets = "".join(map(tries.format, SETS))
+    factory = "static void trust() { HttpsURLConnection.setDefaultSSLSocketFactory(null); }"
+    server = serve(files(sets, NAMES + factory, IMPORTS), settings=TRACED, name="sets")
+    found = sorted(SETS.values()), ["HttpsURLConnection.setDefaultSSLSocketFactory"], []
+    assert traced(server, "key state")["changes"] == [*found]
+
+
 @pytest.mark.slow
 def test_a_handler_that_waits_is_interrupted_and_of_one_that_computes_the_jvm_is_killed(
     serve: Any, eventually: Any
@@ -273,7 +323,8 @@ def test_jars_and_resources_are_on_its_class_path(wrap_image, start, tmp_path):
     handler = files(
         """
         try (Scanner text = new Scanner(Handler.class.getResourceAsStream("/name.txt"))) {
-            res.setBody(Greeting.say + " " + text.next());
+            var code = Handler.class.getProtectionDomain().getCodeSource().getLocation();
+            res.setBody(Greeting.say + " " + text.next() + " " + code.getProtocol());
         }
         """,
         imports="import own.Greeting;",
@@ -284,7 +335,7 @@ def test_jars_and_resources_are_on_its_class_path(wrap_image, start, tmp_path):
     library.mkdir()
     made = shutil.make_archive(str(tmp_path / "greeting"), "zip", tmp_path / "made")
     shutil.move(made, library / "greeting.jar")
-    assert start(image).request().text == "hi you"
+    assert start(image).request().text == "hi you file"
 
 
 def test_a_handler_that_cannot_be_compiled_is_told_by_name(wrap_image: Any, start: Any) -> None:

@@ -80,7 +80,8 @@ function now() {
   for (const [name, { globalAgent }] of Object.entries({ http, https })) {
     holders.push([`${name}.globalAgent`, globalAgent], [`${name}.globalAgent.options`, globalAgent.options])
   }
-  holders.push(['util.inspect.defaultOptions', util.inspect.defaultOptions], ['require.extensions', modules._extensions])
+  holders.push(['util.inspect.defaultOptions', util.inspect.defaultOptions])
+  holders.push(['require.extensions', modules._extensions])
   return new Map([['', settings()], ...holders.map(([name, holder]) => [name, valuesOf(holder)])])
 }
 
@@ -114,8 +115,8 @@ exports.changed = () => {
     for (const key of new Set([...before.keys(), ...values.keys()])) {
       const [was, value] = [before.get(key), values.get(key)]
       const whole = name ? `${name}.${String(key)}` : key
-      if (Object.is(was, value) || was === LAZY || IGNORED.test(whole) || (key === DISPATCHER && isOfNode(value))) continue
-      told[whole] = values.has(key) ? text(value) : 'gone'
+      if (Object.is(was, value) || was === LAZY || IGNORED.test(whole)) continue
+      if (key !== DISPATCHER || !isOfNode(value)) told[whole] = values.has(key) ? text(value) : 'gone'
     }
   }
   for (const [name, count] of touched) if (name) told[name] = `set ${count}`

@@ -27,7 +27,9 @@ public final class Exits {
     }
 
     public static void exit(int status) {
-        throw new Exited(status);
+        Exited exited = new Exited(status);
+        Output.exit(exited);
+        throw exited;
     }
 
     /** The class file `code`, with calls of System.exit as calls of ours: by the constants that name the method. */

@@ -4,9 +4,15 @@ import com.openfaas.model.IHandler;
 import java.io.IOException;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.CodeSource;
+import java.security.ProtectionDomain;
+import java.security.cert.Certificate;
 import java.util.Deque;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedDeque;
 
 /** A function: the class of its handler, from a loader of its own, and handlers of which no run has any now. */
@@ -49,11 +55,24 @@ final class Function {
 
     /** Loads the function's own classes as they are but for their exits, and others from its jars. */
     static final class Loader extends URLClassLoader {
+        /** A setter that no getter tells from its default. */
+        static final String FACTORY = "setDefaultSSLSocketFactory";
+        /** The classes that the functions' classes name, and the setter if they name it. */
+        static final Set<String> NAMED = ConcurrentHashMap.newKeySet();
+
         private final Path own;
+        private final ProtectionDomain domain;
 
         Loader(String name, URL[] urls, Path own) {
             super(name, urls, Function.class.getClassLoader());
             this.own = own;
+            domain = new ProtectionDomain(new CodeSource(urls[0], (Certificate[]) null), null, this, null);
+        }
+
+        @Override
+        public Class<?> loadClass(String name) throws ClassNotFoundException {
+            NAMED.add(name);
+            return super.loadClass(name);
         }
 
         @Override
@@ -64,7 +83,10 @@ final class Function {
             }
             try {
                 byte[] code = Exits.redirected(Files.readAllBytes(file));
-                return defineClass(name, code, 0, code.length);
+                if (new String(code, StandardCharsets.ISO_8859_1).contains(FACTORY)) {
+                    NAMED.add(FACTORY);
+                }
+                return defineClass(name, code, 0, code.length, domain);
             } catch (IOException fault) {
                 throw new ClassNotFoundException(name, fault);
             }

@@ -17,10 +17,13 @@ final class Output extends OutputStream {
     private static final InheritableThreadLocal<Lines> CURRENT = new InheritableThreadLocal<>();
     private static final Lines UNKNOWN = new Lines("java");
 
-    /** The lines of one run, or of the import of a handler. */
+    /** The lines of one run, or of the import of a handler, and whether its code has called System.exit. */
     static final class Lines {
         private final byte[] prefix;
         private final ByteArrayOutputStream begun = new ByteArrayOutputStream();
+        private final Thread runner = Thread.currentThread();
+        private Exits.Exited exited;
+        private boolean ended;
 
         Lines(String name) {
             prefix = ("[" + name + "] ").getBytes(StandardCharsets.UTF_8);
@@ -37,7 +40,23 @@ final class Output extends OutputStream {
             }
         }
 
+        /** Makes this exit the answer, whatever the code catches. A run that waits for its thread is interrupted. */
+        synchronized void exit(Exits.Exited exit) {
+            if (ended) {
+                return;
+            }
+            exited = exit;
+            if (Thread.currentThread() != runner) {
+                runner.interrupt();
+            }
+        }
+
+        synchronized Exits.Exited exited() {
+            return exited;
+        }
+
         synchronized void end() {
+            ended = true;
             try {
                 if (begun.size() > 0) {
                     say();
@@ -71,6 +90,13 @@ final class Output extends OutputStream {
     static void end(Lines lines) {
         CURRENT.remove();
         lines.end();
+    }
+
+    static void exit(Exits.Exited exited) {
+        Lines lines = CURRENT.get();
+        if (lines != null) {
+            lines.exit(exited);
+        }
     }
 
     @Override

@@ -36,6 +36,7 @@ public final class Worker {
     private static final Map<String, Run> RUNS = new ConcurrentHashMap<>();
     /** How long a run that is given up may take to end, in milliseconds. */
     private static final long NOTICE_MS = 1000;
+    private static final int LEAST_STATUS = 200, MOST_STATUS = 999;
 
     private Worker() {}
 
@@ -101,18 +102,20 @@ public final class Worker {
         }
         Run run = new Run(asked);
         RUNS.put(asked.get("call"), run);
+        Message told;
         Output.begin(run.lines);
         try {
-            return asked.get("load") == null ? run.perform(asked) : load(asked);
+            told = asked.get("load") == null ? run.perform(asked) : load(asked);
         } catch (InvocationTargetException error) {
-            return failed(error.getCause());
+            told = failed(error.getCause());
         } catch (Throwable error) {
-            return failed(error);
+            told = failed(error);
         } finally {
             Output.end(run.lines);
             RUNS.remove(asked.get("call"));
             run.end();
         }
+        return run.lines.exited() == null ? told : failed(run.lines.exited());
     }
 
     private static Message load(Message asked) throws Exception {
@@ -207,7 +210,11 @@ public final class Worker {
     private static Message told(IResponse response) {
         byte[] body = response.getBodyBytes();
         String type = response.getContentType();
-        Message answer = new Message().with("status", response.getStatusCode());
+        int status = response.getStatusCode();
+        if (status < LEAST_STATUS || status > MOST_STATUS) {
+            throw new IllegalArgumentException("a handler cannot answer the status " + status + ": answer 200 to 999");
+        }
+        Message answer = new Message().with("status", status);
         for (Map.Entry<String, String> each : response.getHeaders().entrySet()) {
             if (each.getKey().equalsIgnoreCase("content-type")) {
                 type = each.getValue();
