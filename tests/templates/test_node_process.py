@@ -103,3 +103,30 @@ def test_all_threads_of_nodes_pool_are_the_handlers(serve: Any) -> None:
         "module.exports = async () => String(await require('fs').promises.readFile(__filename))"
     )
     assert serve(source, UV_THREADPOOL_SIZE="1").request().text == source
+
+
+FINDS = """
+    const { readFileSync } = require('fs')
+    const path = require('path')
+    const read = file => readFileSync(file, 'utf8')
+    const [imported, resolved] = [read('function/name.txt'), path.resolve('function/name.txt')]
+    module.exports = async () => {
+      await 1
+      const joined = path.join(process.cwd(), 'function', 'name.txt')
+      return [imported, ...[resolved, joined, path.resolve('function/name.txt')].map(read)]
+    }
+"""
+
+
+def test_each_function_of_a_process_finds_its_folder_in_its_working_directory(start, wrap_image):
+    names = ["ada", "bob"]
+    image = wrap_image(
+        {name: {"handler.js": FINDS, "name.txt": name} for name in names},
+        [[0, 1]],
+        tasks=dict(enumerate(names)),
+        styles=dict.fromkeys(names, "node"),
+        entry={"output": [0, 1]},
+    )
+    server = start(image)
+    for _ in range(2):
+        assert server.request().json == [[name] * 4 for name in names]

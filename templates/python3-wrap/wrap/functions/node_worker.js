@@ -8,6 +8,7 @@
 const { AsyncLocalStorage, AsyncResource } = require('async_hooks')
 const fs = require('fs')
 const net = require('net')
+const path = require('path')
 const { Writable } = require('stream')
 const { StringDecoder } = require('string_decoder')
 const { EMPTY, succeeded } = require('./node_answer')
@@ -27,13 +28,16 @@ const PAUSE = new Int32Array(new SharedArrayBuffer(4))
 
 // What the code that runs belongs to: a run, or the import of a handler.
 const current = new AsyncLocalStorage()
-// Handlers by name, each with the context of its import, in which its runs begin.
+// Handlers by name, each with its folder and with the context of its import, in which its runs begin.
 const handlers = new Map()
+const { cwd } = process
+const STARTED_IN = cwd()
 
 class Exited extends Error {}
 
 class Run {
-  constructor(name, execution = '') {
+  constructor(name, folder, execution = '') {
+    this.folder = folder
     this.prefix = `[${execution ? `${name} ${execution}` : name}] `
     this.begun = ''
     this.decoder = new StringDecoder()
@@ -61,7 +65,7 @@ class Run {
   }
 }
 
-const unknown = new Run('node')
+const unknown = new Run('node', STARTED_IN)
 
 // A missing reader of the log is no error.
 function say(text) {
@@ -85,6 +89,12 @@ for (const [name, fd] of [['stdout', 1], ['stderr', 2]]) {
   })
   stream.fd = fd  // for programs that get the stream, and for what writes to it at once
   Object.defineProperty(process, name, { value: stream, configurable: true, enumerable: true })
+}
+
+// Each function finds its folder, as alone, in the working directory.
+process.cwd = () => {
+  const directory = cwd()
+  return directory === STARTED_IN ? (current.getStore() || unknown).folder : directory
 }
 
 process.exit = code => {
@@ -198,8 +208,8 @@ function mark(task, place) {
 }
 
 async function perform(asked, body) {
-  const run = new Run(asked.name, asked.execution)
-  const { handle, context } = handlers.get(asked.name)
+  const { handle, folder, context } = handlers.get(asked.name)
+  const run = new Run(asked.name, folder, asked.execution)
   const own = context.runInAsyncScope(() => new AsyncResource('run'))  // what the run enters stays in it
   return own.runInAsyncScope(() => current.run(run, async () => {
     mark(asked.task, 'begin')
@@ -214,15 +224,19 @@ async function perform(asked, body) {
 
 function load(name, file) {
   const bareKib = Math.round(process.memoryUsage.rss() / 1024)
-  const run = new Run(name)
+  const folder = path.dirname(path.dirname(file))
+  const run = new Run(name, folder)
   const context = new AsyncResource('import')
   context.runInAsyncScope(() => current.run(run, () => {
+    const directory = cwd()
+    if (directory === STARTED_IN) process.chdir(folder)
     try {
       const handle = require(file)
       if (run.exited) throw run.exited
       if (typeof handle !== 'function') throw new TypeError(`${file} exports no function`)
-      handlers.set(name, { handle, context })
+      handlers.set(name, { handle, folder, context })
     } finally {
+      if (cwd() === folder) process.chdir(directory)
       run.end()
     }
   }))
