@@ -18,6 +18,7 @@ from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
 from chiron.profiler.shared_resources import (
     files,
+    in_container,
     looked_up,
     optional_imports,
     perhaps_unshareable,
@@ -124,6 +125,8 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
         in_code = unshareable(*handler.places)
         if not seen.sources:  # no run has shown its other changes
             in_code += perhaps_unshareable(*handler.places)
+    else:
+        in_code = in_container(handler.command, *handler.places)
     return seen.model_copy(
         update={
             "unshareable": _each_once([seen.unshareable, in_code]),

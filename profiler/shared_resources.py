@@ -56,7 +56,9 @@ MODULES = frozenset({"billiard", "loky", "multiprocess", "multiprocessing", "pat
 _PER_CALL = frozenset({"contextvars", "flask", "threading"})
 #: The resource of a function that finds its folder by a path from its working directory.
 RELATIVE = "a path relative to its working directory"
-_IN_CONTAINER = re.compile(rf"{CONTAINER_FOLDER}(/|$)")
+_IN_CONTAINER = re.compile(rf"{CONTAINER_FOLDER}(?![\w.-])")
+#: Folders and suffixes of what is not a function's own code.
+_NO_CODE = OF_FAAS_CLI | {"node_modules", ".md", ".txt"}
 _OWN_PATH = re.compile(r"\./function(/|$)|function/")
 _FOLDER = "function"
 _BELOW = re.compile(r"(^|/)function(/|$)")
@@ -121,6 +123,17 @@ def unshareable(*places: Path) -> tuple[str, ...]:
             if any(map(_IN_CONTAINER.match, _texts(tree))):
                 found.add(IN_CONTAINER)
     return tuple(sorted(found))
+
+
+def in_container(words: Iterable[str], *places: Path) -> tuple[str, ...]:
+    """Return `IN_CONTAINER` if `words`, or code in `places` in any language, names that folder."""
+    own = (
+        file.read_text("latin-1")
+        for place in places
+        for file in (place.rglob("*") if place.is_dir() else [place])
+        if file.is_file() and _NO_CODE.isdisjoint({file.suffix, *file.relative_to(place).parts})
+    )
+    return (IN_CONTAINER,) if any(map(_IN_CONTAINER.search, chain(words, own))) else ()
 
 
 def looked_up(runs: Sequence[HandlerRun]) -> tuple[str, ...]:

@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from chiron.openfaas.handlers import Handler
+from chiron.profiler.function_profile import with_code
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.shared_resources import (
     RELATIVE,
     Files,
     files,
+    in_container,
     looked_up,
     optional_imports,
     perhaps_unshareable,
     ports,
     unshareable,
 )
-from chiron.workflow.profile import IN_CONTAINER
+from chiron.workflow.profile import IN_CONTAINER, FunctionProfile
 from tests.rows import each_row
 
 
@@ -241,6 +244,31 @@ def test_a_path_in_its_container_wants_a_wrap_of_its_own(
 ) -> None:
     (tmp_path / "handler.py").write_text(code)
     assert unshareable(tmp_path) == ((IN_CONTAINER,) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "found"),
+    [
+        ("handler.js", "const model = '/home/app/function/model'", True),
+        ("lib/Own.java", 'File folder = new File("/home/app/function");', True),
+        ("handler.js", "const log = '/home/app/functions/log'", False),
+        ("node_modules/own/index.js", "'/home/app/function/model'", False),
+        ("README.md", "Reads /home/app/function/model.", False),
+    ],
+)
+def test_so_does_one_in_code_of_another_language(
+    file: str, text: str, found: bool, tmp_path: Path
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert in_container((), tmp_path) == ((IN_CONTAINER,) if found else ())
+
+
+def test_a_command_in_its_container_wants_a_wrap_of_its_own(tmp_path: Path) -> None:
+    words = ("sh", "/home/app/function/run.sh")
+    handler = Handler("f", tmp_path, "command", words, shares_process=False)
+    seen = with_code(FunctionProfile(latency_ms=0.0, periods=()), handler)
+    assert seen.unshareable == (IN_CONTAINER,)
 
 
 @pytest.mark.parametrize(
