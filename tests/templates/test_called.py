@@ -6,6 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from wrap.functions.remote import headers_of
+from wrap.functions.styles import environ_of
+from wrap.values.value import FIELDS, Object
 
 #: Where the task of the function is: in the server, or in a further process.
 PLACES = {"main": [[0, 1]], "fork": [[0], [1]], "pool": [[0], [1]]}
@@ -99,3 +102,11 @@ def test_a_call_that_is_late_is_given_up_and_its_thread_ends(serve: Any, eventua
     assert (told["code"], told["function"]) == ("timeout", "sees")
     assert eventually(lambda: "lost" not in server.log.read_text() and server.threads() <= before)
     assert server.request().status == 200
+
+
+def test_it_gets_names_that_wsgi_leaves_out_and_a_handler_of_wsgi_does_not() -> None:
+    fields = "X-A: 1\r\nx-a: 2\r\napi_key: k\r\nX_Chiron_Own: x\r\nContent-Length: 0"
+    environ = {"HTTP_X_A": "1, 2", "REQUEST_METHOD": "GET", FIELDS: fields}
+    assert headers_of(environ) == {"X-A": "1, 2", "Api_Key": "k"}
+    given = Object(b"", head=environ)
+    assert environ_of(given, {}) == {"HTTP_X_A": "1, 2", "REQUEST_METHOD": "GET"}

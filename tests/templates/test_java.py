@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from http.client import HTTPConnection
 from textwrap import dedent
 from typing import Any
 
@@ -79,6 +80,14 @@ def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(serve: Any) -> N
     assert (answer.headers["Content-Type"], answer.headers["X-Own"]) == ("text/plain", "own")
     content = os.urandom(3_000_000)
     assert server.request(body=content).body == content
+    connection = HTTPConnection("127.0.0.1", server.port)
+    connection.putrequest("POST", "/")
+    for value in ("first", "second"):
+        connection.putheader("X-Own", value)
+    connection.putheader("Content-Length", "0")
+    connection.endheaders()
+    assert connection.getresponse().headers["X-Own"] == "first"
+    connection.close()
     # Its template gives a body to POST alone.
     assert server.request("PUT", "/", "x", X_Own="own").text.startswith(" ")
 

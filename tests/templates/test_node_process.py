@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -130,3 +132,29 @@ def test_each_function_of_a_process_finds_its_folder_in_its_working_directory(st
     server = start(image)
     for _ in range(2):
         assert server.request().json == [[name] * 4 for name in names]
+
+
+def test_repeated_headers_and_names_with_underscores_are_as_alone(serve: Any) -> None:
+    server = serve("module.exports = async event => event.headers")
+    connection = HTTPConnection("127.0.0.1", server.port)
+    connection.putrequest("POST", "/")
+    for pair in (
+        "Cookie: a=1", "Cookie: b=2", "X-A: 1", "x-a: 2", "User-Agent: one", "User-Agent: two",
+        "api_key: k", "api_key: l", "X-Own: dash", "X_Own: line", "X_Chiron_Own: x",
+        "Content-Type: text/plain", "Content-Length: 0",
+    ):  # fmt: skip
+        connection.putheader(*pair.split(": "))
+    connection.endheaders()
+    found = json.loads(connection.getresponse().read())
+    connection.close()
+    del found["host"], found["accept-encoding"]
+    assert found == {
+        "cookie": "a=1; b=2",
+        "x-a": "1, 2",
+        "user-agent": "one",
+        "api_key": "k, l",
+        "x-own": "dash",
+        "x_own": "line",
+        "content-type": "text/plain",
+        "content-length": "0",
+    }

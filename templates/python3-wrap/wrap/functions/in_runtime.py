@@ -73,6 +73,10 @@ class InRuntime(FunctionRunner):
         """
 
     @abstractmethod
+    def joined(self, name: str, first: str, second: str) -> str:
+        """Return what the template makes of two values of the header `name`, in lower case."""
+
+    @abstractmethod
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
         """Return an error's frames in the function's own files, the innermost last."""
 
@@ -102,7 +106,7 @@ class InRuntime(FunctionRunner):
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
         """Return the request's method, target and headers, and its body."""
-        method, target, headers = asked(given, trace)
+        method, target, headers = asked(given, trace, self.joined)
         body = given.view()
         lowered = {name.lower(): value for name, value in headers.items()}
         if kind := given.content_type or self.unsaid_type(given, is_request=is_request(given)):

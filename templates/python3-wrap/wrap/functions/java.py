@@ -151,6 +151,9 @@ class Java(InRuntime):
         """Return "" for a request, else the type of the other task's output."""
         return "" if is_request else given.answer_type()
 
+    def joined(self, name: str, first: str, second: str) -> str:
+        return first
+
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
         frames: Sequence[str] = answer["frames"]
         return frames

@@ -23,6 +23,12 @@ _WORKER = Path(__file__).with_name("node_worker.js")
 _TOKEN = "CHIRON_NODE_TOKEN"  # noqa: S105 (the name of the variable)
 #: How fast a working event loop notices a closed connection, in milliseconds.
 _NOTICE_MS = 1000
+#: Headers of which Node keeps the first.
+_ONCE = frozenset(
+    {"age", "authorization", "etag", "expires", "from", "host", "if-modified-since"}
+    | {"if-unmodified-since", "last-modified", "location", "max-forwards", "proxy-authorization"}
+    | {"referer", "retry-after", "server", "user-agent"}
+)
 #: A line of a stack trace: function name, if any, file and line.
 _FRAME = re.compile(r"^    at (?:(.*) \()?(?:file://)?(/[^()]*):(\d+):\d+\)?$", re.MULTILINE)
 _ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(dict[str, Any])
@@ -82,6 +88,11 @@ class Node(InRuntime):
             return "text/plain"
         kind = given.answer_type()
         return TEXT if kind == JSON and bytes(given.view()[:1]) in b'"0123456789-tfn' else kind
+
+    def joined(self, name: str, first: str, second: str) -> str:
+        if name in _ONCE:
+            return first
+        return f"{first}{'; ' if name == 'cookie' else ', '}{second}"
 
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
         own = f"{self.folder}/"

@@ -5,7 +5,8 @@ A status of 400 or above is an error, as for a handler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from wrap.core.errors import TaskError
@@ -13,7 +14,7 @@ from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.net.gateway_client import CONNECT_S, bounded, retries
 from wrap.net.transport import GRACE_S, Answered
-from wrap.values.value import Object, shown
+from wrap.values.value import FIELDS, Object, shown
 
 if TYPE_CHECKING:
     from wrap.core.wrap_spec import Seen
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 #: unencoded and can be joined with others.
 _UNSENT = styles.OF_SERVER | {"accept-encoding", "expect", "host"}
 _HEADER = "HTTP_"
+#: Headers of ours whose names WSGI would read as such.
+_OURS = re.compile("X[_-]Chiron[_-]")
+#: From the name of a header, in lower case, and two values to one.
+Join = Callable[[str, str, str], str]
 
 
 class Remote(FunctionRunner):
@@ -88,13 +93,23 @@ class Remote(FunctionRunner):
         self._connections.clear()
 
 
-def asked(given: Object, trace: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
-    """Return method, target and headers for the input `given`; the client's own for a request."""
+def with_comma(name: str, first: str, second: str) -> str:
+    """Join two values of one header."""
+    return f"{first}, {second}"
+
+
+def asked(
+    given: Object, trace: Mapping[str, str], join: Join = with_comma
+) -> tuple[str, str, dict[str, str]]:
+    """Return method, target and headers for the input `given`; the client's own for a request.
+
+    `join` takes the name of a repeated header, in lower case, and two values.
+    """
     method, target, headers = "POST", "", dict(trace)
     if isinstance(given.head, dict):
         environ = shown(given.head)
         method, target = environ["REQUEST_METHOD"], environ["REQUEST_URI"]
-        headers = headers_of(environ) | headers
+        headers = headers_of(environ, join) | headers
     if given.content_type:
         headers["Content-Type"] = given.content_type
     if coding := styles.coding_of(given):
@@ -102,9 +117,17 @@ def asked(given: Object, trace: Mapping[str, str]) -> tuple[str, str, dict[str, 
     return method, target, headers
 
 
-def headers_of(environ: Mapping[str, str]) -> dict[str, str]:
-    return {
+def headers_of(environ: Mapping[str, str], join: Join = with_comma) -> dict[str, str]:
+    """Return the headers of a request but its type and length, with names that WSGI leaves out."""
+    found = {
         name.removeprefix(_HEADER).replace("_", "-").title(): value
         for name, value in environ.items()
         if name.startswith(_HEADER)
     }
+    exact = dict[str, str]()
+    for field in filter(None, environ.get(FIELDS, "").split("\r\n")):
+        name, _, value = field.partition(":")
+        key, value = name.title(), value.strip(" \t")
+        if "_" in name or key in found:
+            exact[key] = join(name.lower(), exact[key], value) if key in exact else value
+    return found | {key: value for key, value in exact.items() if not _OURS.match(key)}

@@ -23,7 +23,7 @@ from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of
 from wrap.core.wrap_spec import Seen
 from wrap.functions.answers import flask_value
-from wrap.values.value import JSON, Object, shown
+from wrap.values.value import FIELDS, JSON, Object, shown
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
@@ -154,6 +154,7 @@ def environ_of(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
     environ: dict[str, Any]
     if isinstance(given.head, dict):
         environ = {**shown(given.head)}
+        environ.pop(FIELDS, None)
     else:
         environ = dict(_INNER, CONTENT_LENGTH=str(len(given.view())))
         if given.content_type:

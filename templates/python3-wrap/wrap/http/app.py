@@ -48,14 +48,14 @@ from wrap.http.request_fields import (
     watch_of,
 )
 from wrap.http.response import Response
-from wrap.http.server.connection import ARRIVED, LATER
+from wrap.http.server.connection import ARRIVED, LATER, REQUEST_OF
 from wrap.net import framing
 from wrap.net.gateway_client import CONTENT_TYPE, answer
 from wrap.net.messages import UNWATCHED, Ident, Result
 from wrap.net.peer_server import PeerServer
 from wrap.observe import trace_context
 from wrap.values.in_json import from_json
-from wrap.values.value import JSON, Object
+from wrap.values.value import FIELDS, JSON, Object
 from wrap.workers.pulse import Pulse
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ def _workflow(
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
+    if fields := environ[REQUEST_OF].fields:
+        environ[FIELDS] = fields
     handers = environ.get(HANDED, "")
     if is_handed_back(build_of(runtime.trace_key), handers):
         return _not_taken(runtime)

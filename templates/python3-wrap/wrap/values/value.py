@@ -38,6 +38,8 @@ _HEAD = 3
 _OURS = "HTTP_X_CHIRON_"
 #: The key of a request that is another task's output, whose producer set no content type.
 _UNTYPED = f"{_OURS}UNTYPED"
+#: The key of a request's header fields as they came, if WSGI leaves one out or joins some.
+FIELDS = "chiron.fields"
 #: The WSGI environment of a request, or the status and headers of an answer.
 Head = dict[str, Any] | tuple[str, list[tuple[str, str]]] | None
 

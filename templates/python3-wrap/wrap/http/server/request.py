@@ -42,6 +42,8 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         self.arrived = 0.0
         #: Whether it only probes the server.
         self.is_probe = False
+        #: Its header fields, if WSGI leaves one out or joins some; else empty.
+        self.fields = ""
         #: The HTTP status of its answer; empty before that.
         self.status = ""
 
@@ -89,6 +91,11 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         if header_plus.count(b"\r\n") > _FIELDS:
             raise ParsingError(f"more than {_FIELDS} headers")
         super().parse_header(header_plus)
+        _, *fields = header_plus.rstrip().split(b"\r\n")
+        names = [field.partition(b":")[0].lower() for field in fields]
+        is_folded = any(name[:1].isspace() for name in names)
+        if (len({*names}) < len(names) or b"_" in b"".join(names)) and not is_folded:
+            self.fields = b"\r\n".join(fields).decode("latin-1")
         length = self.content_length
         if self.size + len(header_plus) + length >= self.adj.inbuf_overflow:
             self._refuse_size()
