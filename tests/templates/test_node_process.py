@@ -112,10 +112,13 @@ FINDS = """
     const path = require('path')
     const read = file => readFileSync(file, 'utf8')
     const [imported, resolved] = [read('function/name.txt'), path.resolve('function/name.txt')]
+    const own = require.main.require('./function/own')
     module.exports = async () => {
       await 1
       const joined = path.join(process.cwd(), 'function', 'name.txt')
-      return [imported, ...[resolved, joined, path.resolve('function/name.txt')].map(read)]
+      const beside = path.join(path.dirname(require.main.filename), 'function', 'name.txt')
+      const now = path.resolve('function/name.txt')
+      return [imported, own, ...[resolved, joined, beside, now].map(read)]
     }
 """
 
@@ -123,7 +126,10 @@ FINDS = """
 def test_each_function_of_a_process_finds_its_folder_in_its_working_directory(start, wrap_image):
     names = ["ada", "bob"]
     image = wrap_image(
-        {name: {"handler.js": FINDS, "name.txt": name} for name in names},
+        {
+            name: {"handler.js": FINDS, "name.txt": name, "own.js": f"module.exports = '{name}'"}
+            for name in names
+        },
         [[0, 1]],
         tasks=dict(enumerate(names)),
         styles=dict.fromkeys(names, "node"),
@@ -131,7 +137,7 @@ def test_each_function_of_a_process_finds_its_folder_in_its_working_directory(st
     )
     server = start(image)
     for _ in range(2):
-        assert server.request().json == [[name] * 4 for name in names]
+        assert server.request().json == [[name] * 6 for name in names]
 
 
 def test_repeated_headers_and_names_with_underscores_are_as_alone(serve: Any) -> None:

@@ -7,6 +7,7 @@
 
 const { AsyncLocalStorage, AsyncResource } = require('async_hooks')
 const fs = require('fs')
+const Module = require('module')
 const net = require('net')
 const path = require('path')
 const { Writable } = require('stream')
@@ -222,20 +223,28 @@ async function perform(asked, body) {
   }))
 }
 
+// The main module to a handler: alone, that of its template, beside the handler's folder.
+function template(folder) {
+  const file = path.join(folder, 'index.js')
+  return Object.assign(new Module(file), { filename: file, paths: Module._nodeModulePaths(folder) })
+}
+
 function load(name, file) {
   const bareKib = Math.round(process.memoryUsage.rss() / 1024)
   const folder = path.dirname(path.dirname(file))
   const run = new Run(name, folder)
   const context = new AsyncResource('import')
   context.runInAsyncScope(() => current.run(run, () => {
-    const directory = cwd()
+    const [directory, { mainModule }] = [cwd(), process]
     if (directory === STARTED_IN) process.chdir(folder)
+    process.mainModule = template(folder)
     try {
       const handle = require(file)
       if (run.exited) throw run.exited
       if (typeof handle !== 'function') throw new TypeError(`${file} exports no function`)
       handlers.set(name, { handle, folder, context })
     } finally {
+      process.mainModule = mainModule
       if (cwd() === folder) process.chdir(directory)
       run.end()
     }
