@@ -57,7 +57,7 @@ final class Function {
     static final class Loader extends URLClassLoader {
         /** A setter that no getter tells from its default. */
         static final String FACTORY = "setDefaultSSLSocketFactory";
-        /** The classes that the functions' classes name, and the setter if they name it. */
+        /** The JDK's classes that the functions' classes name, and the setter if they name it. */
         static final Set<String> NAMED = ConcurrentHashMap.newKeySet();
 
         private final Path own;
@@ -71,7 +71,9 @@ final class Function {
 
         @Override
         public Class<?> loadClass(String name) throws ClassNotFoundException {
-            NAMED.add(name);
+            if (name.startsWith("java")) {
+                NAMED.add(name);
+            }
             return super.loadClass(name);
         }
 
