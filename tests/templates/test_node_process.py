@@ -100,6 +100,12 @@ def test_a_handler_that_exits_at_its_import_is_not_loaded(serve: Any) -> None:
         serve("try { process.exit(3) } catch {}; module.exports = async () => 'ok'")
 
 
+def test_an_exit_that_belongs_to_no_run_is_in_the_log(serve: Any, eventually: Any) -> None:
+    server = serve("setTimeout(() => process.exit(3)); module.exports = async () => 'ok'")
+    assert server.request().text == "ok"
+    assert eventually(lambda: "[run] process.exit: 3\n" in server.log.read_text())
+
+
 def test_all_threads_of_nodes_pool_are_the_handlers(serve: Any) -> None:
     source = (
         "module.exports = async () => String(await require('fs').promises.readFile(__filename))"

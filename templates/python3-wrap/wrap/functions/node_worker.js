@@ -35,6 +35,7 @@ const { cwd } = process
 const STARTED_IN = cwd()
 
 class Exited extends Error {}
+Exited.prototype.name = 'process.exit'
 
 class Run {
   constructor(name, folder, execution = '') {
@@ -102,6 +103,7 @@ process.exit = code => {
   const exited = new Exited(String(code === undefined ? process.exitCode || 0 : code))
   const run = current.getStore() || unknown
   if (run.fail) run.fail(exited)
+  else run.tell(exited)
   run.exited = exited  // which the run cannot catch
   throw exited
 }
