@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +16,7 @@ from chiron.generator.fingerprint import unchanged
 from chiron.generator.wrap_entry import WRAP
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.handler_folder import STYLES
-from chiron.openfaas.objects import FunctionSpec
+from chiron.openfaas.objects import FunctionSpec, FunctionStatus
 from chiron.openfaas.readiness import wait_ready
 from chiron.openfaas.stack import StackFile, deployment, read_stack
 from chiron.openfaas.store_function import SECRET
@@ -43,9 +44,12 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
     are not marked for removal with the wraps that call them. The gateway stores `store_password`
     for wraps that need it; if it is empty, the gateway must have it already. On an error, the
     functions created here are removed. Returns the functions that were created, not those updated.
+
+    Raises ``name-taken`` if a deployed function of the same name belongs elsewhere.
     """
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
+    _check_names(stack, existing)
     created: list[str] = []
     with removed_on_failure(gateway, created):
         # New functions are ready before the existing functions, which will call them, are replaced.
@@ -74,6 +78,26 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                 key = asking_for.get(name)
                 wait_ready(gateway, name, _READY_TIMEOUT_S, key, answers_options=ours)
     return created
+
+
+def _check_names(stack: StackFile, existing: Mapping[str, FunctionStatus]) -> None:
+    """Raise ``name-taken`` if `stack` would replace a function of another workflow or planner, or
+    with a wrap a function of no workflow."""
+    for name, function in stack.functions.items():
+        if name not in existing:
+            continue
+        ours = identity(function.annotations)
+        workflow, planner = theirs = identity(existing[name].annotations)
+        if theirs == ours:
+            continue
+        mend = shlex.join(["faas-cli", "remove", name])
+        whose = "of no workflow"
+        if workflow:
+            mend = shlex.join(["chiron", "remove", workflow, "--planner", planner or ""])
+            whose = f"of workflow {workflow} as {planner}"
+        rename = f"workflow {ours[0]}" if ours[0] else f"function {name}"
+        message = f"function {name} is deployed already, {whose}: run {mend}, or rename {rename}"
+        raise ChironError("name-taken", message, functions=(name,), status=409)
 
 
 def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:

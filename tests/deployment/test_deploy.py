@@ -39,21 +39,44 @@ def test_all_functions_are_deployed_and_awaited_and_said_to_be_created(fake, sta
 
 
 def test_what_was_merely_updated_is_not_said_to_be_created(fake, stack_file):
-    fake.add("w2")
+    fake.add("w2", workflow="finra", planner="pgp")
     assert deploy_stack(fake, stack_file) == ["w1", "w3"]
 
 
 def test_what_is_new_is_ready_before_what_calls_it_is_updated(fake, stack_file):
-    fake.add("w1")
+    fake.add("w1", workflow="finra", planner="pgp")
     deploy_stack(fake, stack_file)
     update = fake.calls.index("deploy w1")
     assert max(fake.calls.index("wait w2"), fake.calls.index("wait w3")) < update
 
 
+@pytest.mark.parametrize(
+    ("whose", "says"),
+    [
+        ({"workflow": "fin", "planner": "pgp"}, "of workflow fin as pgp: run chiron remove fin "),
+        ({"workflow": "finra", "planner": "sand"}, "of workflow finra as sand: run chiron remove"),
+        ({}, "of no workflow: run faas-cli remove w2, or rename workflow finra"),
+    ],
+)
+def test_a_function_of_somebody_else_is_not_replaced(whose, says, fake, stack_file):
+    fake.add("w2", **whose)
+    with pytest.raises(ChironError, match=says) as refused:
+        deploy_stack(fake, stack_file)
+    assert (refused.value.code, refused.value.functions) == ("name-taken", ("w2",))
+    assert (set(fake.deployed), fake.calls) == ({"w2"}, [])
+
+
+def test_a_function_that_wraps_call_does_not_replace_a_wrap(fake, tmp_path):
+    write_stack(tmp_path / "s.yaml", StackFile(functions={"w1": StackFunction(image="h")}))
+    fake.add("w1", workflow="finra", planner="pgp")
+    with pytest.raises(ChironError, match="or rename function w1"):
+        deploy_stack(fake, tmp_path / "s.yaml")
+
+
 @pytest.mark.parametrize("failing", ["deploy w3", "wait w2"])
 def test_a_failure_removes_what_was_created_and_nothing_else(failing, fake, stack_file):
     fake.add("other")
-    fake.add("w2")
+    fake.add("w2", workflow="finra", planner="pgp")
     fake.failing[failing] = "gateway-error"
     with pytest.raises(ChironError, match=f"{failing} failed"):
         deploy_stack(fake, stack_file)
