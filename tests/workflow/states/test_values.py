@@ -53,6 +53,22 @@ def test_what_is_no_strict_json_is_a_text(text):
     assert isinstance(parse(text), Text) and dump(parse(text)) == text
 
 
+def test_an_escaped_half_of_a_character_stays_escaped():
+    """The halves from U+DC80 to U+DCFF stand for bytes where a text is no JSON."""
+    halves = {chr(half): chr(half) for half in range(0xD800, 0xE000)}
+    assert dump(halves).isascii()
+    assert parse(dump(halves)) == halves
+
+
+def test_bytes_that_are_no_text_are_whole_answers_and_no_part_of_json():
+    answer = parse(b'"\xff"'.decode(errors="surrogateescape"))
+    assert isinstance(answer, Text) and dump(answer) == '"\udcff"'
+    assert shown([answer]) == r'["\"\udcff\""]'
+    with pytest.raises(StatesError, match="not UTF-8 cannot be part of JSON") as failed:
+        dump({"a": [answer]})
+    assert failed.value.name == "States.Runtime"
+
+
 @each_row(
     ("value", "text"),
     [

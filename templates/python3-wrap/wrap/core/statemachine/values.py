@@ -30,8 +30,7 @@ _TIMESTAMP = re.compile(
 #: A JSON number, and a fraction with a trailing zero.
 _DIGITS = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 _ENDS_IN_ZERO = re.compile(r"\.\d+0$", re.ASCII)
-#: Lone surrogates, without the range that stands for bytes outside UTF-8.
-_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 class Text(str):
@@ -82,10 +81,14 @@ def _is_longer(digits: str, value: float) -> bool:
 def parse(text: str) -> Any:
     """Parse strict JSON; return any other text, such as NaN, as a `Text`.
 
+    In the text, lone surrogates stand for bytes that are not UTF-8: such a text is no JSON.
+
     Raises StatesError, ``States.Runtime``, for JSON beyond the limits: nested more than
     `MOST_LEVELS` deep, an exponent above a float's, or an integer with more digits than Python
     reads.
     """
+    if not _is_utf8(text):
+        return Text(text)
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError:
@@ -119,7 +122,7 @@ def dump(value: Any, most: float = math.inf) -> str:
 
     Raises StatesError: ``States.DataLimitExceeded`` if the text would exceed about `most`
     characters, which a small request can cause as values share parts; ``States.Runtime`` if the
-    value is nested too deep or has a number that JSON or Python lacks.
+    value is nested too deep, has a number that JSON or Python lacks, or a `Text` that is not UTF-8.
     """
     if isinstance(value, Text):
         return str(value)
@@ -127,12 +130,44 @@ def dump(value: Any, most: float = math.inf) -> str:
         if most < math.inf and (size := size_of(value)) > most:
             cause = f"a value of about {size} bytes, and {most} are the most that a wrap handles"
             raise StatesError("States.DataLimitExceeded", cause)
-        text = _ENCODER.encode(value)
+    except RecursionError:
+        raise _too_deep() from None
+    text = _encoded(value)
+    if not _is_utf8(text) and _has_bytes(value):
+        cause = "an answer that is not UTF-8 cannot be part of JSON: encode it, in base64, say"
+        raise StatesError("States.Runtime", cause)
+    return _escaped(text)
+
+
+def _encoded(value: Any) -> str:
+    try:
+        return _ENCODER.encode(value)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
         raise StatesError("States.Runtime", f"a value is no JSON: {error}") from None
+
+
+def _escaped(text: str) -> str:
+    """Return JSON with lone surrogates escaped."""
     return text if text.isascii() else _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def _is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _has_bytes(value: Any) -> bool:
+    """Whether a `Text` in `value` has bytes that are not UTF-8."""
+    if isinstance(value, dict | list):
+        return any(map(_has_bytes, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Text) and not _is_utf8(value)
 
 
 def size_of(value: Any, most: float = math.inf) -> int:
@@ -150,7 +185,7 @@ def shown(value: Any) -> str:
             return f"{'an object' if isinstance(value, dict) else 'an array'} that is large"
     except RecursionError:
         return "a value that is nested too deep"
-    return dump(value)[:60]
+    return value[:60] if isinstance(value, Text) else _escaped(_encoded(value))[:60]
 
 
 def _size(value: Any, known: dict[int, int], most: float) -> int:
