@@ -36,7 +36,7 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
     beside = _read_together(workflow) if workflow.streaming else {}
     for task in tasks:
         function = profile.functions[workflow.function_of(task)]
-        taken_mib = wanted_mib = function.memory_mib - function.runtime_mib
+        taken_mib = wanted_mib = max(0.0, function.memory_mib - function.runtime_mib)
         ended_before = workflow.ended_before[task] - beside.get(task, frozenset())
         for ended in sorted(left_mib.keys() & ended_before):
             again_mib = min(left_mib[ended], wanted_mib)

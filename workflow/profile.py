@@ -30,7 +30,12 @@ IN_CONTAINER = "a path below /home/app/function"
 #: More cores than any machine has.
 MOST_PARALLELISM = 4096.0
 
+#: More bytes than any machine has.
+MOST_BYTES = 1 << 50
+
 Milliseconds = Annotated[float, Field(ge=0, le=LONGEST_MS)]
+Bytes = Annotated[int, Field(ge=0, le=MOST_BYTES)]
+Mebibytes = Annotated[float, Field(ge=0, le=MOST_BYTES >> 20)]
 
 
 class Period(Document):
@@ -77,7 +82,7 @@ class Emission(Document):
     """An output emitted `after` a fraction of the latency, in pieces from `writes_from` on."""
 
     after: Part
-    bytes: Annotated[int, Field(ge=0)]
+    bytes: Bytes
     writes_from: Part | None = None
 
 
@@ -137,18 +142,18 @@ class FunctionProfile(Document):
     tried: dict[str, str] = Field(default_factory=dict)
     cpu_probe_ms: Milliseconds | None = None
     sources: tuple[Source, ...] = ()
-    memory_mib: Annotated[float, Field(ge=0)] = 0.0
-    runtime_mib: Annotated[float, Field(ge=0)] = 0.0
-    idle_mib: Annotated[float, Field(ge=0)] | None = None
-    forked_mib: Annotated[float, Field(ge=0)] | None = None
+    memory_mib: Mebibytes = 0.0
+    runtime_mib: Mebibytes = 0.0
+    idle_mib: Mebibytes | None = None
+    forked_mib: Mebibytes | None = None
     files_read: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = ()
     unshareable: tuple[str, ...] = ()
     set_at_import: tuple[str, ...] = ()
     patched_at_import: tuple[str, ...] = ()
-    input_bytes: Annotated[int, Field(ge=0)] | None = None
-    output_bytes: Annotated[int, Field(ge=0)] = 0
+    input_bytes: Bytes | None = None
+    output_bytes: Bytes = 0
     emits: dict[str, Emission] = Field(default_factory=dict)
     writes_from: Part | None = None
     reads_from: Part | None = None

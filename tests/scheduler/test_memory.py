@@ -83,6 +83,13 @@ def test_no_tasks_that_can_run_at_once_take_more(edges):
     assert found <= sum(mib.values())
 
 
+def test_a_runtime_that_takes_more_than_its_function_took_leaves_that_none():
+    """Both are measured: a JVM's heap may have shrunk meanwhile."""
+    workflow, profile = known({"a": ""}, {"a": 30})
+    its = {"a": profile.functions["a"].model_copy(update={"runtime_mib": 31.0})}
+    assert at_once_mib(("a",), workflow, profile.model_copy(update={"functions": its})) == 0
+
+
 def test_what_functions_run_in_counts_once_a_process():
     names = ["python", "node", "second-node", "java", "second-java"]
     takes = {"python": ("python3.11", 0.0), "node": ("node", 45.0), "java": ("java", 60.0)}

@@ -64,6 +64,12 @@ PERIODS = "functions.f.periods"
         ),
         pytest.param(profile((0, 10), samples=0), "functions.f.samples", "", id="no samples"),
         pytest.param(profile((0, 10), memory_mib=-1), "functions.f.memory_mib", "", id="memory"),
+        pytest.param(
+            profile((0, 10), output_bytes=10**400), "functions.f.output_bytes", "", id="bytes"
+        ),
+        pytest.param(
+            profile((0, 10), idle_mib=1e300), "functions.f.idle_mib", "1073741824", id="MiB"
+        ),
         pytest.param(profile((0, 10), spread_ms=[1]), "functions.f.spread_ms[1]", "", id="spread"),
         pytest.param(profile((0, 10), speed=1), "functions.f.speed", "", id="unknown field"),
     ],
