@@ -103,7 +103,7 @@ class Launcher:
         """Deploy `plan` of `workflow`, with the code of `folder`, for the duration of the block.
 
         The supporting functions of the folder's stack.yaml are deployed too, unless they run
-        unchanged. Existing functions stay. Functions of the folder's own workflow that `workflow`
+        unchanged; those that existed stay. Functions of the folder's own workflow that `workflow`
         leaves out are not supporting: they may need features of wraps. No connector calls the
         deployed functions.
         """
@@ -116,12 +116,13 @@ class Launcher:
             build = Path(scratch) / "build"
             stack_file = generate(plan, sources, build, trace_key=key, linked=linked)
             self.build(stack_file)
-            created = self.deploy(stack_file)
+            names = tuple(wrap.name for wrap in plan.wraps)
+            # Wraps that a killed command left are removed too.
+            created = list(dict.fromkeys([*self.deploy(stack_file), *names]))
             with (
                 removed_on_failure(self.gateway, created),
                 invoker_for(plan, workflow, self.gateway, sources.timeout_s(plan), key) as invoker,
             ):
-                names = tuple(wrap.name for wrap in plan.wraps)
                 yield Deployment(self.gateway, names, invoker, key)
             self.left.update(created)
             with suppress(ChironError):  # measurements in the block are valid all the same

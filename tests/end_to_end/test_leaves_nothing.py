@@ -54,6 +54,14 @@ def test_an_error_in_the_block_is_raised_and_all_that_it_deployed_is_gone(
     assert there.invoke(b"").output == "I was here before"
 
 
+def test_what_a_killed_command_left_is_gone_after_the_next(place, small, planned):
+    names, plan = place.names(), planned(small)
+    with place.deployed(small, [plan]):  # which a kill would not end
+        with place.deployed(small, [plan]) as [deployment]:
+            assert deployment.invoke(b"{}").output
+        assert place.names() == names
+
+
 def test_a_deployment_that_fails_leaves_nothing(there, place, write_folder, planned, tmp_path):
     folder = write_folder(tmp_path / "small", fields={"join": {"secrets": ["never-made"]}})
     names = place.names()
