@@ -60,8 +60,7 @@ _IN_CONTAINER = re.compile(rf"{CONTAINER_FOLDER}(?![\w.-])")
 #: Folders and suffixes of what is not a function's own code.
 _NO_CODE = OF_FAAS_CLI | {"node_modules", ".md", ".txt"}
 _OWN_PATH = re.compile(r"\./function(/|$)|function/")
-_FOLDER = "function"
-_BELOW = re.compile(r"(^|/)function(/|$)")
+_FOLDER, _BELOW = "function", re.compile(r"(^|/)function(/|$)")
 #: Calls that store a path unresolved, and calls that search it whenever something is loaded.
 _OF_PATHS, _OF_LOADERS = frozenset({"Path", "PurePath", "join"}), frozenset({"FileSystemLoader"})
 #: The folder in the command of a program: as a word, or as a package.
