@@ -221,7 +221,7 @@ def test_lines_say_which_execution_they_are_of_and_why_it_has_no_answer(
     fails = "def handle(req):\n    print(req)\n    return req if req != '0' else str(1 / 0)\n"
     image = wrap_image({"one": prints, "two": fails}, PLACES[place], mechanism=mechanism, entry=TWO)
     server = start(image)
-    idents = {"1a2b3c4d-5e6f-7081": " 1a2b3c4d", "short": " short", "] forged": "", "": ""}
+    idents = {"1a2b3c4d-5e6f-7081": " 1a2b3c4d", "of_7": " of_7", "] forged": "", "": ""}
     for ident in idents:
         headers = {"X_Call_Id": ident} if ident else {}
         assert server.request(body=f'"{ident}"', **headers).status == 200

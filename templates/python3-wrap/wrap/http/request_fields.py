@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import math
+import re
 from typing import Any
 
 from wrap.core.errors import TaskError
@@ -38,6 +39,7 @@ CALL, TIMEOUT, TRACE, BUILD, HANDED, CALL_ID, _PARENT, _STATE = (
 ALONE = "HTTP_X_CHIRON_ALONE"
 #: Characters of an id in log lines: enough to distinguish the random ids of one log.
 _SHOWN_OF_ID = 8
+_MARK = re.compile(r"[\w-]+", re.ASCII)
 
 
 #: The WSGI environment of a request. Flask's `request` has the same and more, but takes half of the
@@ -67,7 +69,7 @@ def asked_mark(environ: Environ) -> str:
 def mark_of(ident: str) -> str:
     """Return the first characters of a call's id, for the log; empty if they could forge lines."""
     shown = ident[:_SHOWN_OF_ID]
-    return shown if shown.isascii() and shown.replace("-", "").isalnum() else ""
+    return shown if _MARK.fullmatch(shown) else ""
 
 
 def body_of(environ: Environ) -> bytes | bytearray:
