@@ -73,9 +73,9 @@ ifneq ($(LOCKED),)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 else
-	@$(PIP_INSTALL) numba pydantic pyyaml # what the simulation compiles with, beside pip's unpacking of the rest
+	@$(PIP_INSTALL) numba pydantic pyyaml 'setuptools>=69' # for the compiler, beside pip's unpacking of the rest
 	@PYTHONPATH=src $(BIN)/python -c 'from chiron.predictor.compiling import kernel; kernel()' & \
-		$(PIP_INSTALL) --editable . && wait
+		$(PIP_INSTALL) --no-build-isolation --editable . && wait
 endif
 	@touch $@
 
