@@ -343,7 +343,8 @@ def test_a_connection_that_is_cut_costs_no_answer(cluster, gateway, in_backgroun
         assert all(relay.cut() for relay in relays)
         cluster.let_go("f3")
         assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
-    assert [cluster.runs(f"f{task}") for task in CHAIN_INPUTS] == [2] * len(CHAIN_INPUTS)
+    # A wrap that cannot be reached at once counts as lost: its tasks begin once more.
+    assert all(2 <= cluster.runs(f"f{task}") <= 3 for task in CHAIN_INPUTS)
 
 
 def test_many_at_once_with_a_wrap_killed_are_all_right(standing, in_background, eventually):
