@@ -41,20 +41,25 @@ def measured(
     Raises ``another-workflow`` if the profile belongs to another workflow than `folder`.
     """
     file = profile or profile_file(folder)
-    found = read_profile(file, folder.path)
-    require_own(found, folder.workflow, str(file))
-    warn_of_other_code(found, file, folder)
+    found = own_profile(file, folder)
     there = (each / PLATFORM_FILE for each in (folder.path, Path(), OUT))
     return found, read_platform(platform or next(filter(Path.exists, there), Path(PLATFORM_FILE)))
 
 
-def warn_of_other_code(profile: Profile, file: Path, folder: WorkflowFolder) -> None:
-    """Print a warning if `profile`, read from `file`, is not of what `folder` has."""
+def own_profile(file: Path, folder: WorkflowFolder) -> Profile:
+    """Read the profile in `file`; warn if the code or payloads in `folder` have changed since.
+
+    Raises ``another-workflow`` if it belongs to another workflow than `folder`.
+    """
     from chiron.profiler.holding import profiled_source  # which imports much
 
-    with suppress(ChironError):  # a plan needs no code
-        if profile.source not in ("", profiled_source(folder)):
-            warn([f"{file} is of other code or payloads: profile again"])
+    found = read_profile(file, folder.path)
+    require_own(found, folder.workflow, str(file))
+    with suppress(ChironError):  # a folder without functions can be planned
+        if found.source and found.source != profiled_source(folder):
+            again = shlex.join(["chiron", "profile", str(folder.path)])
+            warn([f"{file} is of other code or payloads: run {again}"])
+    return found
 
 
 def profile_file(folder: WorkflowFolder) -> Path:

@@ -11,10 +11,9 @@ from chiron.adaptation.alone import deploying
 from chiron.adaptation.proving import TRIES, deploy_proven
 from chiron.cli import options
 from chiron.cli.artefacts import (
+    own_profile,
     profile_files,
     read_platform,
-    read_profile,
-    warn_of_other_code,
 )
 from chiron.cli.calibrate import kept_platforms
 from chiron.cli.main import EXIT_MISSED
@@ -25,12 +24,11 @@ from chiron.deployment.measure import Measurement
 from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
 from chiron.scheduler.choices import Choices
-from chiron.workflow.belonging import require_own
 from chiron.workflow.documents import held
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
-from chiron.workflow.profile import LONGEST_MS, Profile
+from chiron.workflow.profile import LONGEST_MS
 
 
 @click.command("deploy")
@@ -97,7 +95,7 @@ def command(
         folder=opened,
         slo_ms=slo,
         choices=choices,
-        profile=_profile(profile, opened) if profile else None,
+        profile=own_profile(profile, opened) if profile else None,
         platform=read_platform(platform) if platform else None,
         profile_files=profile_files(opened, output),
         platforms=kept_platforms(),
@@ -117,13 +115,6 @@ def command(
     if report.functions:
         _show_next(report, place, folder / request.folder.payloads()[0].name)
     return 0 if report.slo_met or not prove else EXIT_MISSED
-
-
-def _profile(file: Path, opened: WorkflowFolder) -> Profile:
-    given = read_profile(file)
-    require_own(given, opened.workflow, str(file))
-    warn_of_other_code(given, file, opened)
-    return given
 
 
 def _show_next(report: DeploymentReport, place: Place, payload: Path) -> None:

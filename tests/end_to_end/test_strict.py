@@ -102,10 +102,10 @@ def test_on_kubernetes_what_finds_no_room_is_called_pending(
 def test_of_a_build_that_does_not_start_the_one_before_is_not_taken(
     home, write_folder, tmp_path, monkeypatch, strict
 ):
-    one = {"name": "good", "tasks": {"t": "wave"}}
-    good = write_folder(tmp_path / "good", one)
+    one = {"tasks": {"t": "wave"}}
+    good = write_folder(tmp_path / "good" / "wave", one)
     code = "raise ValueError('broken')\n\ndef handle(req):\n    return req\n"
-    broken = write_folder(tmp_path / "broken", one, {"wave": code}, {})
+    broken = write_folder(tmp_path / "broken" / "wave", one, {"wave": code}, {})
     plan = solo_plan(good.workflow)
     with (
         EmbeddedGateway(strict=strict, grace_s=KILLS_S) as embedded,
