@@ -39,7 +39,7 @@ CALL, TIMEOUT, TRACE, BUILD, HANDED, CALL_ID, _PARENT, _STATE = (
 ALONE = "HTTP_X_CHIRON_ALONE"
 #: Characters of an id in log lines: enough to distinguish the random ids of one log.
 _SHOWN_OF_ID = 8
-_MARK = re.compile(r"[\w-]+", re.ASCII)
+_MARK = re.compile(r"[\w-]*[A-Za-z0-9][\w-]*", re.ASCII)
 
 
 #: The WSGI environment of a request. Flask's `request` has the same and more, but takes half of the
