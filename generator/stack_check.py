@@ -126,7 +126,8 @@ def check_commands(workflow: Workflow, stack: StackFile) -> None:
         function = stack.functions.get(task.function)
         if function is None or language_of(function) is not COMMAND:
             continue
-        streams = on_stdin(function, (each.name for each in task.streams))
+        of_tasks = (each.name for each in task.streams if each.output is not None)
+        streams = on_stdin(function, of_tasks)
         if len(streams) > 1 or (streams and task.source != NOTHING):
             others = "the input" if len(streams) == 1 else "another stream"
             raise ChironError(

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from chiron.generator.fingerprint import source_of
 from chiron.generator.generate import Sources, generate
-from chiron.generator.stack_check import calling
+from chiron.generator.stack_check import calling, check_commands
 from chiron.openfaas.sharing import (
     BUILD_ARGUMENTS,
     PACKAGES,
@@ -24,6 +24,7 @@ from chiron.openfaas.sharing import (
     united,
 )
 from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
+from chiron.profiler.solo import solo_workflow
 from chiron.scheduler.conflict_rules import variable_conflicts
 from chiron.scheduler.folder_settings import read_settings
 from chiron.scheduler.schedule import schedule
@@ -457,6 +458,14 @@ def test_a_command_that_would_lose_a_stream_or_its_input_is_refused(
     with pytest.raises(ChironError, match=f"and so {lost} nowhere") as refused:
         Sources.read(folder, {})
     assert (refused.value.code, refused.value.path) == ("bad-command", "functions.c.fprocess")
+
+
+def test_a_command_that_reads_a_stream_is_profiled_with_that_as_its_request(write_folder, tmp_path):
+    handlers = dict.fromkeys("ac", "def handle(req):\n    return req\n")
+    workflow = {"tasks": {"a": "a", "c": "c"}, "edges": [["a", "c", "stream"]]}
+    command = {"c": {"lang": "command", "fprocess": "cat"}}
+    folder = write_folder(tmp_path / "f", workflow, handlers, {}, command)
+    check_commands(solo_workflow(folder.workflow), Sources.read(folder, {}).stack)
 
 
 def test_the_limit_of_a_machines_data_is_that_of_any_of_its_functions(
