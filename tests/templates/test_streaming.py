@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -131,9 +132,11 @@ def test_it_is_read_while_it_is_written(
 
 
 def peak_bytes(process: psutil.Process) -> int:
-    """The most memory that a process has taken so far."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) << 10
+    """The most memory that a process has taken so far; of one that has ended, 0."""
+    with contextlib.suppress(OSError, IndexError):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) << 10
+    return 0
 
 
 @in_each_layout
