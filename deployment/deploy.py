@@ -81,8 +81,10 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
 
 
 def _check_names(stack: StackFile, existing: Mapping[str, FunctionStatus]) -> None:
-    """Raise ``name-taken`` if `stack` would replace a function of another workflow or planner, or
-    with a wrap a function of no workflow."""
+    """Raise ``name-taken`` if `stack` would replace a function of another workflow or planner.
+
+    A function of no workflow belongs to somebody else too.
+    """
     for name, function in stack.functions.items():
         if name not in existing:
             continue

@@ -35,6 +35,8 @@ def compile_functions(function: str, folder: Path, cache: Path, say: Callable[[s
     kept = {program: cache / of_program}
     for each in (place.parents[2] for place in places):
         kept[each] = cache / _digest(each, of_program.encode())
+    for place in kept:  # what came with a handler folder may be of other sources
+        shutil.rmtree(place / _CLASSES, ignore_errors=True)
     missing = {place: each for place, each in kept.items() if not each.is_dir()}
     for place in kept.keys() - missing.keys():
         shutil.copytree(kept[place], place / _CLASSES)

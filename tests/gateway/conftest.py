@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import shutil
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -174,3 +178,29 @@ def callback():
     with served(Handler) as url:
         received.url = f"{url}/done"
         yield received
+
+
+@pytest.fixture
+def gateway_of(store):
+    """Starts gateways by a program's code, which changes parts of them first."""
+    with ExitStack() as running:
+
+        def start(code):
+            arguments = ["--with-stdin", "--port=0", f"--images={store.root}"]
+            process = running.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", code, *arguments],
+                    cwd=Path(__file__).parents[2],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+            running.callback(process.wait, 60)
+            running.callback(process.stdin.close)
+            process.stdin.write(b"[null, null]\n")
+            process.stdin.flush()
+            url = json.loads(process.stdout.readline())["url"]
+            return SimpleNamespace(url=url, pid=process.pid)
+
+        yield start

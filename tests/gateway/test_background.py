@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 import requests
 
@@ -35,21 +29,9 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.fixture
-def gateway(store):
+def gateway(gateway_of):
     """A gateway with faults."""
-    arguments = ["--with-stdin", "--port=0", f"--images={store.root}"]
-    with subprocess.Popen(
-        [sys.executable, "-c", FAULTY, *arguments],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        process.stdin.write(b"[null, null]\n")
-        process.stdin.flush()
-        yield SimpleNamespace(url=json.loads(process.stdout.readline())["url"], pid=process.pid)
-        process.stdin.close()
-        process.wait(60)
+    return gateway_of(FAULTY)
 
 
 def test_a_replica_whose_keeper_fails_is_started_again_and_calls_are_answered(deploy, wait_until):

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 import requests
 
@@ -32,20 +26,8 @@ SLOW = """
 
 
 @pytest.fixture
-def gateway(store):
-    arguments = ["--with-stdin", "--port=0", f"--images={store.root}"]
-    with subprocess.Popen(
-        [sys.executable, "-c", HASTY, *arguments],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        process.stdin.write(b"[null, null]\n")
-        process.stdin.flush()
-        yield SimpleNamespace(url=json.loads(process.stdout.readline())["url"], pid=process.pid)
-        process.stdin.close()
-        process.wait(60)
+def gateway(gateway_of):
+    return gateway_of(HASTY)
 
 
 def test_a_call_ends_before_its_replica(deploy, in_background, wait_until):
