@@ -146,7 +146,7 @@ class _Profiling:
         self.failures = _Failures(say)
         self._folder, self._launcher, self._say = folder, launcher, say
         self._payloads = folder.payloads()
-        for warning in folder.payload_warnings():
+        for warning in folder.warnings():
             say(f"warning: {warning}")
         self._handlers = _handlers(folder)
         self._warnings = list[str]()

@@ -40,10 +40,15 @@ _LINKS = 1000
 
 @dataclass(frozen=True)
 class WorkflowFolder:
-    """The user's files; opening the folder reads only the workflow itself."""
+    """The user's files; opening the folder reads only the workflow itself.
+
+    Attributes:
+        uncalled: the names in functions.json that no task calls.
+    """
 
     path: Path
     workflow: Workflow
+    uncalled: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, path: Path) -> WorkflowFolder:
@@ -58,7 +63,7 @@ class WorkflowFolder:
         written, names = read_written(file), _function_names(path)
         with written.placing():
             workflow = parse_workflow(written.document, default_name(path), names)
-            found = cls(path, workflow)
+            found = cls(path, workflow, names.uncalled)
             if found.trigger_files:
                 check_own_triggers(workflow.buckets, path)
             return found
@@ -108,10 +113,17 @@ class WorkflowFolder:
         known = profile.answer_to(request)
         return known and known.without(self.constraints().unchecked(self.workflow))
 
-    def payload_warnings(self) -> Iterator[str]:
-        """Yield a warning if there is no example request, or for each that is not JSON."""
-        if not payload_files(self.path, {}):
+    def warnings(self) -> Iterator[str]:
+        """Yield what of functions.json and the payloads has no effect, or not the likely one."""
+        if self.uncalled:
+            names = ", ".join(self.uncalled[:8])
+            yield f"{self.path / FUNCTIONS_FILE} names {names}, which no task calls: without effect"
+        known = payload_files(self.path, {})
+        if not known:
             yield f"{self.path / PAYLOAD_FILE} is not there: functions are asked with {{}}"
+        for file in sorted((self.path / PAYLOADS_FOLDER).glob("*")):
+            if file.name[0] != "." and str(file.relative_to(self.path)) not in known:
+                yield f"{file} is not sent: a payload is a file NAME.json in {PAYLOADS_FOLDER}/"
         for payload in self.payloads():
             try:
                 parse_json(payload.content, str(self.path / payload.name))

@@ -73,6 +73,12 @@ class FunctionNames:
     ) -> None:
         self._known, self._deployed = known, deployed
         self._foreign: dict[str, str] = {}
+        self._called: set[str] = set()
+
+    @property
+    def uncalled(self) -> tuple[str, ...]:
+        """The names in functions.json that no task asked for yet."""
+        return tuple(given for given in self._known if given not in self._called)
 
     def knows(self, given: str) -> bool:
         """Return whether functions.json has a function for the task's name `given`."""
@@ -80,11 +86,13 @@ class FunctionNames:
 
     def named(self) -> dict[str, str]:
         """Map all names under which tasks may call functions of functions.json to the functions."""
+        self._called.update(self._known)
         its = {given: name for given, name in self._known.items() if ":states:" not in given}
         return {name: name for name in its.values()} | its
 
     def function(self, given: str, path: str) -> str:
         """Return the function for the task's name `given`; `check` refuses invalid names."""
+        self._called.add(given)
         name = self._known.get(given, given)
         if not NAME.fullmatch(name):
             self._foreign.setdefault(given, path)

@@ -389,3 +389,27 @@ def test_a_payload_that_is_a_link_out_is_not_sent(refused, code):
     (folder / "payload.json").symlink_to("../private/key")
 
     assert refused(WorkflowFolder.open(folder).payloads).code == "bad-link"
+
+
+def test_what_has_no_effect_is_warned_of(code):
+    folder = code.parents[1]
+    (folder / "workflow.json").write_text(json.dumps({"tasks": {"A": "f", "B": "Geh"}}))
+    (folder / "functions.json").write_text('{"Geh": "f", "Gehe": "f"}')
+    (folder / "payloads").mkdir()
+    for file in ("a.json", "b.yaml", ".swap"):
+        (folder / "payloads" / file).write_text("{}")
+
+    uncalled, unsent = WorkflowFolder.open(folder).warnings()
+    assert f"{folder / 'functions.json'} names Gehe, which no task calls" in uncalled
+    assert f"{folder / 'payloads' / 'b.yaml'} is not sent" in unsent
+
+
+def test_a_task_that_chooses_its_function_may_call_all_names(code):
+    folder, call = code.parents[1], {"FunctionName.$": "$.which"}
+    invoke = TASK | {"Resource": "arn:aws:states:::lambda:invoke", "Parameters": call}
+    states = {"StartAt": "A", "States": {"A": invoke}}
+    (folder / "workflow.json").write_text(json.dumps(states))
+    (folder / "functions.json").write_text('{"Geh": "f", "Gehe": "g"}')
+    (folder / "payload.json").write_text("{}")
+
+    assert list(WorkflowFolder.open(folder).warnings()) == []
