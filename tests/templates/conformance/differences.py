@@ -24,6 +24,8 @@ PIECES = [
     "Response(pieces('a', 'b'), mimetype='text/event-stream')",
     "Response(stream_with_context(pieces('a', request.method)))",
     "pieces('a', 'b', 'c')",
+    "pieces('a', None, '', 'b')",
+    "Response(pieces('a', None), mimetype='text/plain')",
 ]
 #: Row of the table in templates/README.md -> what differs for its reason.
 DOCUMENTED: dict[str, Places] = {

@@ -214,6 +214,8 @@ _RETURNED = """
     Response(pieces('a', 'b'), mimetype='text/event-stream')
     Response(stream_with_context(pieces('a', request.method)))
     pieces('a', 'b', 'c')
+    pieces('a', None, '', 'b')
+    Response(pieces('a', None), mimetype='text/plain')
     jsonify(ok=True)
     make_response('x', 418)
     redirect('/there')

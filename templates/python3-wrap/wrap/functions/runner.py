@@ -275,10 +275,10 @@ def _answered(response: Response, result: Result, client: Callable[[], socket.so
 
 
 def _encoded(chunks: Iterator[Any], result: Result) -> Iterator[Any]:
-    for each in chunks:
+    for each in styles.pieces_of(chunks):
         if result.writes is None:
             result.writes = time.monotonic()
-        yield each.encode() if isinstance(each, str) else each
+        yield each
 
 
 def _failure(error: BaseException, function: str) -> TaskError:

@@ -16,6 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
@@ -217,9 +218,19 @@ def complete(value: Any) -> Any:
         value.direct_passthrough = False
         with closing(value):
             value.make_sequence()
+            value.response = list(pieces_of(value.response))
     elif isinstance(value, Iterator):
-        return b"".join(each.encode() if isinstance(each, str) else each for each in value)
+        return b"".join(pieces_of(value))
     return value
+
+
+def pieces_of(body: Iterable[Any]) -> Iterator[Any]:
+    """Yield the encoded pieces of a body without empty ones, such as None, after the first.
+
+    So does waitress, the templates' server.
+    """
+    encoded = (each.encode() if isinstance(each, str) else each for each in body)
+    return chain(islice(encoded, 1), filter(None, encoded))
 
 
 def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
