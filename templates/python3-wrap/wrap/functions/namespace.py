@@ -38,7 +38,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import IO, Any
 
-from wrap.functions import own_builtins, public
+from wrap.functions import own_builtins, own_streams, public
 from wrap.functions.own_builtins import OWN, SHARED
 from wrap.functions.public import PACKAGE
 
@@ -127,6 +127,8 @@ class Namespace:
         self._importlib = self._private_importlib()
         sys.meta_path.insert(0, self)
         public.add(self.package, folder)
+        if len(public.folders()) > 1:
+            own_streams.share()
 
     def load(self, module: str) -> ModuleType:
         return importlib.import_module(f"{self.package}.{module}")
