@@ -37,7 +37,7 @@ _SERVED_BY = f"{PROVIDER}/{VERSION}"
 _NOT_FORWARDED = (
     *("connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding"),
     *("upgrade", "proxy-authenticate", "proxy-authorization"),
-    *("content-length", "date", "expect", "host"),
+    *("content-length", "expect", "host"),
 )
 # Bodies up to this size are buffered whole, which costs less than streaming.
 WHOLE_BODY_BYTES = 1 << 20

@@ -80,6 +80,13 @@ def test_hop_by_hop_headers_end_at_the_gateway(mirror):
     assert not {"te", "x-private"} & set(seen)
 
 
+def test_the_date_of_a_request_passes_as_a_signature_may_cover_it(mirror):
+    date = "Fri, 02 Jan 2026 00:00:00 GMT"
+    answer = mirror.post("x", headers={"Date": date})
+    assert answer.json()["headers"]["date"] == date
+    assert answer.raw.headers.getlist("Date") == [answer.headers["Date"]]
+
+
 def test_a_streamed_answer_arrives_while_the_function_still_runs(deploy, in_background):
     function = deploy("""
         import threading
