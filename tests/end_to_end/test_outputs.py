@@ -46,7 +46,9 @@ def two_wraps(mechanism: str) -> Plan:
 #: Room for requests that are much larger than the payload that wraps are sized for.
 ROOMY = {"limits": {"memory": "256Mi"}}
 #: A client calls each function, or groups of them are wraps that call each other.
-KINDS = ("one-to-one", "faasflow")
+of_each_kind = pytest.mark.parametrize(
+    "planner", [pytest.param("one-to-one", marks=pytest.mark.slow), "faasflow"]
+)
 
 
 def plans(folder, profile_of, platform, *mechanisms: str, planners=PLANNERS) -> list[Plan]:
@@ -179,8 +181,9 @@ MIXED_EDGES = [
 ]
 
 
+@of_each_kind
 def test_commands_bytes_and_what_is_emitted_are_outputs_like_any_other(
-    place, write_folder, profile_of, platform, tmp_path
+    planner, place, write_folder, profile_of, platform, tmp_path
 ):
     """Also where a handler of python3-flask gets as text what is none."""
     functions = dict.fromkeys(COMMANDS, "") | MIXED_FUNCTIONS
@@ -193,7 +196,7 @@ def test_commands_bytes_and_what_is_emitted_are_outputs_like_any_other(
         dict.fromkeys(MIXED_FUNCTIONS, ROOMY) | fields,
     )
     requests = ["\n".join(map(str, range(size // 7))).encode() for size in (14, 2 * MEGABYTE)]
-    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=[planner])
     all_answer_right(place, folder, chosen, requests)
 
 
@@ -256,12 +259,13 @@ def handle(req):
 }
 
 
+@of_each_kind
 def test_what_is_read_while_it_is_written_is_an_output_like_any_other(
-    place, write_folder, profile_of, platform, tmp_path
+    planner, place, write_folder, profile_of, platform, tmp_path
 ):
     """A diamond of streams, a command among them, and readers that leave some of it."""
     commands = {"sort": {"lang": "command", "fprocess": "sort {in:upper}"}}
     folder = write_folder(tmp_path, STREAMING_WORKFLOW, STREAMING_FUNCTIONS, {}, commands)
     requests = [b"ab", b"", b",".join(b"%d" % each for each in range(MEGABYTE // 10))]
-    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=KINDS)
+    chosen = plans(folder, profile_of, platform, *EVERYWHERE, planners=[planner])
     all_answer_right(place, folder, chosen, requests)

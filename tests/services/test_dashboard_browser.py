@@ -45,6 +45,7 @@ def test_files_become_a_graph_and_a_plan_without_serious_findings(open_page, fil
     assert labels == ["First\ndemo-wrap1, main process", "Second\ndemo-wrap1, main process"]
 
 
+@pytest.mark.slow
 def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, files, drop):
     page = open_page()
     drop(page, files)
@@ -62,6 +63,7 @@ def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, 
     assert (plan.planner, plan.slo_ms) == ("one-to-one", 1.0)
 
 
+@pytest.mark.slow
 def test_the_slo_is_what_the_user_typed_whatever_is_shown(open_page, files, drop):
     page = open_page()
     typed = page.get_by_label("exactly")
@@ -74,6 +76,7 @@ def test_the_slo_is_what_the_user_typed_whatever_is_shown(open_page, files, drop
     assert float(page.locator("#slo").get_attribute("max")) >= 4321.5
 
 
+@pytest.mark.slow
 def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, workflow, drop):
     page = open_page()
     broken = json.loads(json.dumps(workflow))
@@ -145,6 +148,7 @@ def test_what_is_too_large_is_said_and_not_sent(open_page, tmp_path, drop):
     page.get_by_text("what was dropped has 41 MiB").wait_for()
 
 
+@pytest.mark.slow
 def test_what_the_server_refuses_or_leaves_unanswered_is_said(browser, address):
     page = browser.new_page()
     page.goto(address)
@@ -177,6 +181,7 @@ def test_a_thousand_tasks_are_shown_and_the_page_answers(open_page, drop, platfo
     page.locator("#tasks tbody tr").first.wait_for()
 
 
+@pytest.mark.slow
 def test_jobs_are_listed_and_cancelled(open_page, app):
     store = app.extensions["chiron"].store
     store.submit(Submission(id="a1", kind="calibrate", params={}))

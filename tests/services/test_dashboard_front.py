@@ -121,6 +121,7 @@ def test_a_plan_is_chosen_by_keyboard_and_by_mouse(open_page, drop_asked, sound)
     page.locator("#verdict").get_by_text(f"ms: p50 {latency}, p95 {latency} (").wait_for()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_two_plans_are_compared(open_page, drop_asked):
     page = drop_asked(open_page())

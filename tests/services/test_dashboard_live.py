@@ -113,6 +113,7 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
     sound(page)
 
 
+@pytest.mark.slow
 def test_only_what_somebody_can_see_is_asked_for(open_page, monkeypatch, wait_until):
     asked = []
     monkeypatch.setattr("chiron.services.dashboard.feed.LiveFeed.newest", lambda _: asked.append(1))
@@ -131,6 +132,7 @@ def test_only_what_somebody_can_see_is_asked_for(open_page, monkeypatch, wait_un
     wait_until(lambda: len(asked) >= before + 2)
 
 
+@pytest.mark.slow
 def test_a_gateway_that_is_away_is_told_once_and_the_page_goes_on(
     open_page, monkeypatch, wait_until
 ):

@@ -139,6 +139,7 @@ def test_a_card_leads_to_the_page_of_its_workflow_and_back_leads_to_all(
 
 
 @browser
+@pytest.mark.slow
 def test_a_page_is_about_its_workflow_alone(open_page, deployed, orders, root, drop):
     page = open_page("workflow/demo")
     page.get_by_text("demo: 2 tasks.").wait_for()
@@ -163,6 +164,7 @@ def test_a_page_is_about_its_workflow_alone(open_page, deployed, orders, root, d
 
 
 @browser
+@pytest.mark.slow
 def test_a_profile_that_lacks_is_measured_by_a_button(
     open_page, deployed, root, app, profile, platform, monkeypatch
 ):
