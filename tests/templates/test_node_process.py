@@ -124,7 +124,8 @@ FINDS = """
       const joined = path.join(process.cwd(), 'function', 'name.txt')
       const beside = path.join(path.dirname(require.main.filename), 'function', 'name.txt')
       const now = path.resolve('function/name.txt')
-      return [imported, own, ...[resolved, joined, beside, now].map(read)]
+      const parent = path.join(path.dirname(module.parent.filename), 'function', 'name.txt')
+      return [imported, own, ...[resolved, joined, beside, now, parent].map(read), process.title]
     }
 """
 
@@ -143,7 +144,67 @@ def test_each_function_of_a_process_finds_its_folder_in_its_working_directory(st
     )
     server = start(image)
     for _ in range(2):
-        assert server.request().json == [[name] * 6 for name in names]
+        assert server.request().json == [[*[name] * 7, "node"] for name in names]
+
+
+FAILS = """
+    class OrderError extends Error {}
+    module.exports = async (event, context) => {
+      switch (event.body) {
+        case 'error':
+          throw Object.assign(new OrderError('none', { cause: new Error('sold') }), { code: 'E1' })
+        case 'object': throw { detail: { stock: [0] } }
+        case 'errors': return Promise.any([Promise.reject(new Error('one'))])
+        case 'text': return context.fail('no stock')
+        case 'answer': return context.status(409).fail({ sold: 1 })
+        case 'late':
+          setTimeout(() => { throw Object.assign(new Error('late'), { code: 'E2' }) })
+          return 'ok'
+      }
+    }
+"""
+
+
+def test_an_error_is_in_the_log_as_its_template_prints_it(serve: Any, eventually: Any) -> None:
+    """With its cause, its other properties and the errors in it."""
+    server = serve(FAILS)
+    for body in ("error", "object", "errors", "text", "answer", "late"):
+        server.request(body=body, **TEXT)
+
+    def said(*lines: str) -> bool:
+        log = server.log.read_text()
+        return all(f"[run] {line}\n" in log for line in lines)
+
+    assert eventually(lambda: said("  code: 'E2'"))
+    assert said("  code: 'E1',", "  [cause]: Error: sold", "{ detail: { stock: [ 0 ] } }")
+    assert said("  [errors]: [", "no stock", "{ sold: 1 }")
+
+
+ENDS = """
+    module.exports = async event => {
+      await new Promise(done => process.stdout.end('last ', done))
+      process.stdout.destroy()
+      process.stderr.end()
+      console.log('and more')
+      console.error('and errors')
+      return 'ok'
+    }
+"""
+
+
+def test_a_stream_that_a_function_ends_prints_what_others_print(start, wrap_image, eventually):
+    image = wrap_image(
+        {"ends": {"handler.js": ENDS}, "prints": {"handler.js": ENDS}},
+        [[0, 1]],
+        styles={"ends": "node", "prints": "node"},
+        inputs={0: None, 1: 0},
+        entry={"output": 1},
+    )
+    server = start(image)
+    assert server.request().text == "ok"
+    said = ("last and more", "and errors")
+    lines = [f"[{name}] {line}" for name in ("ends", "prints") for line in said]
+    assert eventually(lambda: all(line in server.log.read_text().splitlines() for line in lines))
 
 
 def test_repeated_headers_and_names_with_underscores_are_as_alone(serve: Any) -> None:

@@ -178,7 +178,8 @@ class InRuntime(FunctionRunner):
         if "exited" in answer:
             message = f"the handler called {self.exits}({answer['exited']}): return instead"
             return TaskError("exited", message)
+        if said := answer.get("shown"):
+            log.tell(self.name, said)
         if "error" not in answer:
             return None
-        log.tell(self.name, answer["stack"] or f"{answer['error']}: {answer['message']}")
         return raised(answer["error"], answer["message"], self.frames(answer))

@@ -47,7 +47,8 @@ class NodeProcess(RuntimeProcess):
         descriptors = [listener.fileno(), theirs]
         try:
             return subprocess.Popen(
-                [program, str(_WORKER), *map(str, descriptors)],
+                [self.program, str(_WORKER), *map(str, descriptors)],  # its process.title
+                executable=program,
                 cwd=folder,
                 env={**os.environ, _TOKEN: token},
                 stdin=subprocess.DEVNULL,

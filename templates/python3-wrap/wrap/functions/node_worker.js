@@ -12,6 +12,7 @@ const net = require('net')
 const path = require('path')
 const { Writable } = require('stream')
 const { StringDecoder } = require('string_decoder')
+const { format } = require('util')
 const { EMPTY, succeeded } = require('./node_answer')
 const { Refused, eventOf } = require('./node_request')
 const state = require('./node_state')
@@ -58,7 +59,7 @@ class Run {
   }
 
   tell(error) {
-    if (error !== this.exited) this.print(`${(error && error.stack) || error}\n`)
+    if (error !== this.exited) this.print(`${shown(error)}\n`)
   }
 
   end() {
@@ -68,6 +69,15 @@ class Run {
 }
 
 const unknown = new Run('node', STARTED_IN)
+
+// What the templates print of an error: its stack, its cause and its other properties.
+function shown(error) {
+  try {
+    return format(error)
+  } catch {
+    return String(error && error.stack)
+  }
+}
 
 // A missing reader of the log is no error.
 function say(text) {
@@ -87,8 +97,18 @@ for (const [name, fd] of [['stdout', 1], ['stderr', 2]]) {
     write(chunk, encoding, done) {
       ;(current.getStore() || unknown).print(chunk)
       done()
+    },
+    destroy(error, done) {  // it serves on, as Node's own
+      done(error)
+      this._undestroy()
     }
   })
+  stream.end = (...given) => {  // the other functions of the process print on
+    const [piece] = given
+    const isPiece = typeof piece !== 'function' && piece !== undefined && piece !== null
+    stream.write(...(isPiece ? given : ['', given.find(each => typeof each === 'function')]))
+    return stream
+  }
   stream.fd = fd  // for programs that get the stream, and for what writes to it at once
   Object.defineProperty(process, name, { value: stream, configurable: true, enumerable: true })
 }
@@ -153,9 +173,10 @@ function failed(error, context) {
   if (error instanceof Exited) return [{ exited: error.message }, EMPTY]
   const plain = !(error instanceof Error)
   const message = String(plain ? error : error.message)
-  const told = { error: plain ? 'Error' : error.name, message, stack: String((error && error.stack) || '') }
+  const stack = String((error && error.stack) || '')
+  const told = { error: plain ? 'Error' : error.name, message, stack, shown: shown(error) }
   if (!context || context.statusCode < 400) return [told, EMPTY]
-  const answer = { status: context.statusCode, headers: [], type: 'text/html; charset=utf-8' }
+  const answer = { status: context.statusCode, headers: [], type: 'text/html; charset=utf-8', shown: told.shown }
   return [plain ? answer : { ...told, ...answer }, Buffer.from(String(error))]
 }
 
@@ -241,7 +262,7 @@ function load(name, file) {
     if (directory === STARTED_IN) process.chdir(folder)
     process.mainModule = template(folder)
     try {
-      const handle = require(file)
+      const handle = process.mainModule.require(file)
       if (run.exited) throw run.exited
       if (typeof handle !== 'function') throw new TypeError(`${file} exports no function`)
       handlers.set(name, { handle, folder, context })

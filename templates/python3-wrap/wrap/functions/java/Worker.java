@@ -246,6 +246,6 @@ public final class Worker {
             String place = each.getFileName() + ":" + each.getLineNumber();
             told.with("frames." + place, each.getMethodName());
         }
-        return told.with("stack", stack);
+        return told.with("shown", stack);
     }
 }
