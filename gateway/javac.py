@@ -16,7 +16,7 @@ from chiron.gateway.errors import GatewayError
 
 _FUNCTIONS, _SOURCES = "function/functions", "src/main/java"
 #: The program of every wrap that calls Java functions, and compiled classes.
-_PROGRAM, _CLASSES = "wrap/functions/java", ".classes"
+_PROGRAM, _CLASSES = "wrap/functions/java", ".chiron-classes"
 #: What classes depend on: sources of the program and of functions, and libraries.
 _READ = ("*.java", f"{_SOURCES}/**/*.java", "lib*/*.jar")
 

@@ -82,13 +82,13 @@ def test_what_is_compiled_of_java_is_not_written_into_the_template(tmp_path, mon
     (sources / "Handler.java").write_text("public class Handler {}")
 
     def compile_there(*_, cwd, **__):
-        (cwd / "wrap" / "functions" / "java" / ".classes").mkdir(exist_ok=True)
+        (cwd / "wrap" / "functions" / "java" / ".chiron-classes").mkdir(exist_ok=True)
         return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr("chiron.deployment.local_launcher.subprocess.run", compile_there)
     _assemble(tmp_path / "code", tmp_path / "image")
     java = tmp_path / "image" / "wrap" / "functions" / "java"
-    assert (java / ".classes").is_dir()
+    assert (java / ".chiron-classes").is_dir()
     assert java.resolve().is_relative_to(tmp_path)
 
 

@@ -40,15 +40,16 @@ def cache(tmp_path_factory):
 @needs_java
 def test_classes_are_beside_their_sources_and_those_of_equal_sources_kept(image, cache):
     place, folder, source = image
-    classes = place / "wrap/functions/java/.classes"
+    classes = place / "wrap/functions/java/.chiron-classes"
     said = list[str]()
-    (folder / ".classes" / "of-other-sources").mkdir(parents=True)
+    (folder / ".chiron-classes" / "of-other-sources").mkdir(parents=True)
     compile_functions("wrap", place, cache, said.append)
     assert said == ["wrap: compiling its Java functions"]
-    assert not (folder / ".classes" / "of-other-sources").exists()
-    assert (folder / ".classes/com/openfaas/function/Handler.class").is_file()
+    assert not (folder / ".chiron-classes" / "of-other-sources").exists()
+    assert (folder / ".chiron-classes/com/openfaas/function/Handler.class").is_file()
     assert (classes / "chiron/Worker.class").is_file()
-    assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == [".classes"]
+    made = folder / ".chiron-classes"
+    assert [each for each in folder.iterdir() if each.name.startswith(".")] == [made]
     first = {*cache.iterdir()}
     for kept in first:
         (kept / "kept").touch()
@@ -60,11 +61,11 @@ def test_classes_are_beside_their_sources_and_those_of_equal_sources_kept(image,
 
     assert again() == []
     assert (classes / "kept").exists()
-    assert (folder / ".classes/kept").exists()
+    assert (folder / ".chiron-classes/kept").exists()
     source.write_text(HANDLER.replace("null", "new com.openfaas.model.Response()"))
     assert again() == ["other: compiling its Java functions"]
     assert (classes / "kept").exists()
-    assert not (folder / ".classes/kept").exists()
+    assert not (folder / ".chiron-classes/kept").exists()
     (folder / "lib").mkdir()
     (folder / "lib" / "given.jar").write_bytes(b"PK\5\6" + bytes(18))
     assert again() == ["other: compiling its Java functions"]

@@ -324,27 +324,51 @@ def test_a_handler_that_waits_is_interrupted_and_of_one_that_computes_the_jvm_is
     assert server.request(body="fine").text == "ok"
 
 
+GREETING = """
+package own;
+public class Greeting {
+    public static String say = "hi";
+    public static void end() { System.exit(4); }
+}
+"""
+
+
 @pytest.mark.slow
 def test_jars_and_resources_are_on_its_class_path(wrap_image, start, tmp_path):
+    """An exit in a jar ends its run alone. Compiled classes in its folder are not run."""
     source = tmp_path / "Greeting.java"
-    source.write_text('package own;\npublic class Greeting { public static String say = "hi"; }')
+    source.write_text(GREETING)
     subprocess.run(["javac", "-d", tmp_path / "made", source], check=True)
     handler = files(
         """
+        if (req.getBody().equals("end")) {
+            Greeting.end();
+        }
         try (Scanner text = new Scanner(Handler.class.getResourceAsStream("/name.txt"))) {
             var code = Handler.class.getProtectionDomain().getCodeSource().getLocation();
-            res.setBody(Greeting.say + " " + text.next() + " " + code.getProtocol());
+            var jar = Greeting.class.getProtectionDomain().getCodeSource().getLocation();
+            res.setBody(Greeting.say + " " + text.next() + " " + code.getProtocol() + " "
+                + jar.getPath().replaceAll(".*/", "") + " " + ProcessHandle.current().pid());
         }
         """,
         imports="import own.Greeting;",
     )
     handler["src/main/resources/name.txt"] = "you"
+    handler[".classes/com/openfaas/function/Handler.class"] = "of other sources"
     image = wrap_image({"run": handler}, styles={"run": "java"}, entry={"output": 0})
     library = image / "function" / "functions" / "run" / "function" / "lib"
     library.mkdir()
     made = shutil.make_archive(str(tmp_path / "greeting"), "zip", tmp_path / "made")
     shutil.move(made, library / "greeting.jar")
-    assert start(image).request().text == "hi you file"
+    server = start(image)
+    first = server.request().text
+    assert first.startswith("hi you file greeting.jar ")
+    told = server.request(body="end").json
+    assert (told["code"], told["message"]) == (
+        "exited",
+        "the handler called System.exit(4): return instead",
+    )
+    assert server.request().text == first
 
 
 def test_a_handler_that_cannot_be_compiled_is_told_by_name(wrap_image: Any, start: Any) -> None:

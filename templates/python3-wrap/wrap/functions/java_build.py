@@ -20,7 +20,7 @@ from pathlib import Path
 SOURCES, RESOURCES, JARS = "src/main/java", "src/main/resources", "lib*/*.jar"
 #: Java sources of the templates' classes and of the worker.
 _OURS = Path(__file__).with_name("java")
-_CLASSES = ".classes"
+_CLASSES = ".chiron-classes"
 _LINES_SHOWN = 3
 _OPTIONS = ("-g", "-nowarn", "-Xlint:none")
 #: Options of the compiler's own JVM, which ends before optimisation pays.

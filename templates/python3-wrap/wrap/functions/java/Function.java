@@ -2,6 +2,8 @@ package chiron;
 
 import com.openfaas.model.IHandler;
 import java.io.IOException;
+import java.io.InputStream;
+import java.net.JarURLConnection;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
@@ -14,6 +16,7 @@ import java.util.Deque;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.jar.Manifest;
 
 /** A function: the class of its handler, from a loader of its own, and handlers of which no run has any now. */
 final class Function {
@@ -53,7 +56,7 @@ final class Function {
         throw new ClassCastException(HANDLER + " neither extends AbstractHandler nor implements IHandler");
     }
 
-    /** Loads the function's own classes as they are but for their exits, and others from its jars. */
+    /** Loads the function's own classes and those of its jars, as they are but for their exits. */
     static final class Loader extends URLClassLoader {
         /** A setter that no getter tells from its default. */
         static final String FACTORY = "setDefaultSSLSocketFactory";
@@ -79,9 +82,10 @@ final class Function {
 
         @Override
         protected Class<?> findClass(String name) throws ClassNotFoundException {
-            Path file = own.resolve(name.replace('.', '/') + ".class");
+            String resource = name.replace('.', '/') + ".class";
+            Path file = own.resolve(resource);
             if (!Files.isRegularFile(file)) {
-                return super.findClass(name);
+                return inJar(name, resource);
             }
             try {
                 byte[] code = Exits.redirected(Files.readAllBytes(file));
@@ -91,6 +95,34 @@ final class Function {
                 return defineClass(name, code, 0, code.length, domain);
             } catch (IOException fault) {
                 throw new ClassNotFoundException(name, fault);
+            }
+        }
+
+        /** A class of a jar: as the jar has it, but for its exits. */
+        private Class<?> inJar(String name, String resource) throws ClassNotFoundException {
+            URL found = findResource(resource);
+            try {
+                if (found != null && found.openConnection() instanceof JarURLConnection jar) {
+                    byte[] given = bytes(jar);
+                    byte[] code = Exits.redirected(given);
+                    if (code != given) {
+                        String place = name.substring(0, Math.max(0, name.lastIndexOf('.')));
+                        if (getDefinedPackage(place) == null) {
+                            definePackage(place, jar.getManifest() == null ? new Manifest() : jar.getManifest(), null);
+                        }
+                        CodeSource source = new CodeSource(jar.getJarFileURL(), jar.getCertificates());
+                        return defineClass(name, code, 0, code.length, new ProtectionDomain(source, null, this, null));
+                    }
+                }
+            } catch (IOException fault) {
+                throw new ClassNotFoundException(name, fault);
+            }
+            return super.findClass(name);
+        }
+
+        private static byte[] bytes(JarURLConnection jar) throws IOException {
+            try (InputStream in = jar.getInputStream()) {
+                return in.readAllBytes();
             }
         }
     }
