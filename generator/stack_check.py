@@ -182,6 +182,8 @@ def warnings_of(
     for name, function in tasks.items():
         yield from left_out(name, function, variables[name])
         language = language_of(function)
+        if language is not None and (remark := language.remark(function)):
+            yield f"function {name}: {remark}"
         if language is not None and not language.uses_fprocess(function):
             yield (
                 f"function {name}: fprocess {shown(function.fprocess)} is left out: a wrap calls "

@@ -27,6 +27,16 @@ _REFERENCE = (
 )
 _PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+\*?)", re.MULTILINE)
+#: A line of build.gradle that adds to the run time's class path; its modules: group and name.
+_NEEDS = re.compile(r"\s*(?:api|compile|implementation|runtime|runtimeOnly)\b(?!.*\bplatform\b)")
+_MODULE = re.compile(
+    r"""["']([\w.-]+):([\w.-]+)[:"'@]|"""
+    r"""group\s*[:=]\s*["']([\w.-]+)["']\s*,\s*name\s*[:=]\s*["']([\w.-]+)["']"""
+)
+#: Modules in the templates' own build.gradle, which its code uses if it imports them.
+_OF_TEMPLATES = re.compile(
+    r"com\.openfaas:.*|org\.apache\.commons:commons-math3|com\.google\.guava:guava"
+)
 #: The packages of a JDK and of the templates.
 _JAVAX = (
     "accessibility annotation.processing crypto imageio lang.model management naming net print rmi "
@@ -67,7 +77,9 @@ class Java(Language):
         try:
             sources = sorted((place / _SOURCES).rglob("*.java"))
             texts = [each.read_text("utf-8") for each in sources]
-            known = {*_KNOWN, *chain(*map(_in_jar, sorted(place.glob(_JARS))))}
+            jars = sorted(place.glob(_JARS))
+            known = {*_KNOWN, *chain(*map(_in_jar, jars))}
+            modules = list(_modules(place))
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             return f"its code cannot be read ({error})"
         for source, text in zip(sources, texts, strict=True):
@@ -76,10 +88,32 @@ class Java(Language):
         for name in chain(*map(_IMPORT.findall, texts)):
             if not any(part in known for part in _parts(name)):
                 return f"it imports {name}, which no jar in its folder lib has: copy it there"
+        for file, group, name in modules:
+            if not any(_is_of(jar, group, name) for jar in jars):
+                needs = f"its {file} names {group}:{name}"
+                return f"{needs}, which no jar in its folder lib is: copy it there"
         return ""
 
 
 JAVA = Java()
+
+
+def _modules(place: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the file, group and name of each module that its Gradle build adds at run time."""
+    for file in sorted(place.glob("build.gradle*")):
+        for line in filter(_NEEDS.match, file.read_text("utf-8").splitlines()):
+            for found in _MODULE.finditer(line):
+                group, name = filter(None, found.groups())
+                if not _OF_TEMPLATES.fullmatch(f"{group}:{name}"):
+                    yield file.name, group, name
+
+
+def _is_of(jar: Path, group: str, name: str) -> bool:
+    """Return whether `jar` is named as the module, or says that it has it."""
+    if jar.stem == name or jar.stem.startswith(f"{name}-"):
+        return True
+    with zipfile.ZipFile(jar) as file:
+        return any(each.startswith(f"META-INF/maven/{group}/{name}/") for each in file.namelist())
 
 
 def _in_jar(jar: Path) -> Iterator[str]:

@@ -38,6 +38,10 @@ class Language(ABC):
         """Return why no wrap can run `function` of the workflow's `folder`; empty if unknown."""
         return ""
 
+    def remark(self, function: StackFunction) -> str:
+        """Return how a wrap runs `function` differently from its template; empty if it does not."""
+        return ""
+
     def uses_fprocess(self, function: StackFunction) -> bool:
         """Return whether a wrap honours the fprocess of `function`; if not, a warning is shown."""
         return function.fprocess.strip() in ("", self.start, *self.usual)

@@ -53,6 +53,17 @@ def test_their_wraps_alone_are_built_with_node(write, plan_of, tmp_path):
     assert code.read_text() == MORE
 
 
+def test_a_template_with_a_newer_node_is_told_once(write):
+    folder = write()
+    stack = folder.path / "stack.yaml"
+    stack.write_text(stack.read_text().replace("node20", "node22"))
+    (warning,) = Sources.read(folder).warnings
+    assert warning == (
+        "function more: lang node22 runs on Node.js 20 in a wrap: to keep it a function of its "
+        'own, write "engines": {"node": ">=22"} in its package.json'
+    )
+
+
 def test_they_neither_emit_nor_read_streams(write):
     emitting = write(workflow={**WORKFLOW, "edges": [["t#left", "u"]]})
     with pytest.raises(ChironError, match="more#left") as refused:

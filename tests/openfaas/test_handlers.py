@@ -1,5 +1,6 @@
 """A task's function needs a supported lang and a handler.py with a fitting ``handle``."""
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -146,6 +147,45 @@ def test_node_handlers_run_in_processes_of_their_own_runtime(write, tmp_path, la
     assert raised.value.code == "no-handler"
 
 
+@each_row(
+    ("lang", "engines", "stays"),
+    [
+        ("node22", ">=22", True),
+        ("node22", "^22.1.0", True),
+        ("node22", "22.x || 24.x", True),
+        ("node12", "<=12", True),
+        ("node12", "8 - 14", True),
+        ("node24", "> 20", True),
+        ("node18", "<20.0.0", True),
+        ("node18", ">=16 <20", True),
+        ("node22", ">=18", False),
+        ("node22", "18 || >=20.9.0 <23", False),
+        ("node22", "*", False),
+        ("node22", "lts/*", False),
+        ("node18", "<20.1.0", False),
+        ("node12", "~12.1 || 20", False),
+        ("node20", ">=22", False),  # nor has its template
+        ("node", ">=22", False),
+    ],
+)
+def test_node_handlers_for_another_version_than_that_of_wraps_run_in_no_wrap(
+    write, tmp_path, lang, engines, stays
+):
+    write("side/handler.js", "")
+    write("side/package.json", json.dumps({"engines": {"node": engines}}))
+    known = settled(stack(lang), tmp_path)
+    reason = f"its package.json asks for Node.js {engines}, and wraps have 20"
+    assert known.functions["side"].outside == (reason if stays else "")
+    assert called_in(known, ["side"]) == (("side",) if stays else ())
+
+
+@each_row("content", ["", "{", "[]", '{"engines": 22}', '{"engines": {"node": 22}}'])
+def test_a_package_json_without_a_range_keeps_nothing_out_of_wraps(write, tmp_path, content):
+    write("side/handler.js", "")
+    write("side/package.json", content)
+    assert called_in(settled(stack("node22"), tmp_path), ["side"]) == ()
+
+
 HANDLER = "side/src/main/java/com/openfaas/function/Handler.java"
 
 
@@ -184,6 +224,35 @@ def test_java_code_that_needs_a_jar_which_is_not_there_runs_in_no_wrap(
     assert known.functions["side"].outside.startswith(reason)
     assert called_in(known, ["side"]) == (("side",) if reason else ())
     assert "outside" not in known.model_dump_json()
+
+
+@each_row(
+    ("line", "module"),
+    [
+        ("compile 'mysql:mysql-connector-java:8.0.26'", "mysql:mysql-connector-java"),
+        ('runtimeOnly("org.mariadb:client:3.0")', "org.mariadb:client"),
+        ("implementation group: 'org.acme', name: 'near', version: '1'", "org.acme:near"),
+        ("api 'org.acme:tool'", ""),
+        ("implementation 'org.acme:within:2.0'", ""),
+        ("testImplementation 'junit:junit:4.12'", ""),
+        ("// compile 'org.acme:near:1'", ""),
+        ("compile project(':model')", ""),
+        ("compile 'com.openfaas:entrypoint:0.1.0'", ""),
+        ("implementation 'com.google.guava:guava:23.0'", ""),
+        ("implementation platform('org.acme:all:1')", ""),
+    ],
+)
+def test_java_code_whose_build_adds_a_jar_that_is_not_there_runs_in_no_wrap(
+    write, tmp_path, line, module
+):
+    write(HANDLER, "package com.openfaas.function;\nclass Handler { }")
+    write("side/build.gradle", f"dependencies {{\n    {line}\n}}\n")
+    (tmp_path / "side" / "lib").mkdir(exist_ok=True)
+    with zipfile.ZipFile(tmp_path / "side" / "lib" / "tool-1.0.jar", "w") as jar:
+        jar.writestr("META-INF/maven/org.acme/within/pom.xml", b"")
+    reason = f"its build.gradle names {module}, which no jar in its folder lib is: copy it there"
+    known = settled(stack("java17"), tmp_path)
+    assert known.functions["side"].outside == (reason if module else "")
 
 
 def test_a_java_template_with_another_handler_runs_in_no_wrap(write, tmp_path):
