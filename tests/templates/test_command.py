@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+from http.client import HTTPConnection
 from types import SimpleNamespace
 from typing import Any
 
@@ -231,6 +232,27 @@ def test_a_command_has_classic_watchdogs_variables(serve: Any) -> None:
     )
     assert (said["Http_Method"], said["Http_Path"], said["Http_Query"]) == ("PUT", "/a/b", "x=1")
     assert (said["Http_X_Api_Key"], said["Http_ContentLength"]) == ("k", "4")
+
+
+def test_its_variables_have_the_bytes_of_path_and_headers(serve: Any) -> None:
+    """Of a repeated header the first value, as the classic watchdog has it."""
+    connection = HTTPConnection("127.0.0.1", serve("env").port)
+    connection.putrequest("GET", "/a%20%C3%A9")
+    for name, value in (
+        ("X-A", "1"), ("x-a", "2"), ("X-Empty", ""), ("x_own", "line"), ("X-Text", "é".encode())
+    ):  # fmt: skip
+        connection.putheader(name, value)
+    connection.endheaders()
+    said = connection.getresponse().read().splitlines()
+    connection.close()
+    assert sorted(line for line in said if line.startswith((b"Http_X_", b"Http_P"))) == [
+        "Http_Path=/a é".encode(),
+        b"Http_X_A=1",
+        b"Http_X_Empty=",
+        "Http_X_Text=é".encode(),
+        b"Http_X_own=line",
+    ]
+    assert not any(line.startswith((b"Http_Query", b"Http_Content_Type")) for line in said)
 
 
 def test_commands_and_handlers_hand_on_to_each_other(start: Any, wrap_image: Any) -> None:

@@ -27,6 +27,7 @@ from chiron_io import OUTPUT
 from wrap.core.errors import TaskError
 from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.public import PACKAGE
+from wrap.functions.remote import headers_of
 from wrap.observe import log
 from wrap.pipes.frames import BUFFER
 from wrap.pipes.reader import Reader, WrittenStream
@@ -51,7 +52,7 @@ _PIPE = 1 << 16
 _LINES_SHOWN, _SHOWN, _TAIL = 3, 500, 1 << 12
 
 
-#: WSGI variable -> variable of the classic watchdog; headers are converted by rule.
+#: WSGI variable -> variable of the classic watchdog, unless empty; headers are converted by rule.
 _VARIABLES = {
     "REQUEST_METHOD": "Http_Method",
     "QUERY_STRING": "Http_Query",
@@ -143,15 +144,19 @@ def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
     """
     variables = {name.upper(): value for name, value in trace.items()}
     if isinstance(given.head, dict):
-        for name, value in shown(given.head).items():
-            if name in _VARIABLES:
-                variables[_VARIABLES[name]] = value
-            elif name.startswith("HTTP_"):
-                header = "_".join(map(str.capitalize, name[len("HTTP_") :].split("_")))
-                variables["Http_" + header] = value
-        size = str(len(given.view()))
-        variables["Http_ContentLength"] = variables["Http_Content_Length"] = size
-    return {name: value for name, value in variables.items() if value and "\0" not in value}
+        environ = shown(given.head)
+        seen = {name: environ[key] for key, name in _VARIABLES.items() if environ.get(key)}
+        for name, value in headers_of(environ, _first).items():
+            seen["Http_" + "_".join(map(str.capitalize, name.split("-")))] = value
+        seen["Http_ContentLength"] = seen["Http_Content_Length"] = str(len(given.view()))
+        # A WSGI text has a character for each byte.
+        variables |= {name: os.fsdecode(text.encode("latin-1")) for name, text in seen.items()}
+    return {name: value for name, value in variables.items() if "\0" not in value}
+
+
+def _first(name: str, first: str, second: str) -> str:
+    """Return the classic watchdog's value of a repeated header."""
+    return first
 
 
 class _Child:
