@@ -160,7 +160,7 @@ def test_what_it_prints_has_its_name_and_its_failed_status_is_the_clients(serve,
                 Thread thread = new Thread(() -> System.out.println("beside"));
                 thread.start();
                 thread.join();
-                System.out.print("read " + System.in.read());
+                System.out.print(Thread.currentThread().getName() + " read " + System.in.read());
             } catch (Exception never) { throw new RuntimeException(never); }
             res.setStatusCode(409);
             res.setBody("no stock");
@@ -177,7 +177,7 @@ def test_what_it_prints_has_its_name_and_its_failed_status_is_the_clients(serve,
     assert eventually(lambda: len(lines()) == 5)
     assert lines()[0] == "[run] imported"
     said = [line.partition("] ")[2] for line in lines()[1:]]
-    assert said == ["two", "lines", "beside", "read -1"]
+    assert said == ["two", "lines", "beside", "HTTP-Dispatcher read -1"]
 
 
 MEETS = files(

@@ -76,7 +76,7 @@ public final class Worker {
             } catch (IOException ended) {
                 return; // the other side has gone
             }
-        });
+        }, "HTTP-Dispatcher"); // as the thread that calls handlers alone
         thread.setDaemon(true);
         thread.start();
     }
