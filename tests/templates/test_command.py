@@ -224,6 +224,12 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
+@in_each_place
+def test_a_program_has_its_three_streams_alone(place: str, serve: Any) -> None:
+    """Else an end that it closes would stay open. One more is the folder that is listed."""
+    assert serve("ls", "/proc/self/fd", place=place).request().text.split() == ["0", "1", "2", "3"]
+
+
 def test_a_command_has_classic_watchdogs_variables(serve: Any) -> None:
     server = serve("env", place="fork")
     said = dict(

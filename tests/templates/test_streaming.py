@@ -131,6 +131,32 @@ def test_it_is_read_while_it_is_written(
     assert eventually(lambda: server.descriptors() <= descriptors[2])
 
 
+#: Writes which sockets a program has that it starts.
+STARTING_WRITER = """
+    import subprocess
+    from chiron_io import open_output
+
+    def handle(req):
+        with open_output() as out:
+            out.write(b"begun ")
+            out.flush()
+            listed = subprocess.check_output(["ls", "-l", "/proc/self/fd"], close_fds=False)
+            out.write(b" ".join(word for word in listed.split() if word.startswith(b"socket")))
+"""
+READING = """
+    from chiron_io import open_input
+
+    def handle(req):
+        with open_input("writer") as stream:
+            return stream.read()
+"""
+
+
+@in_each_layout
+def test_a_program_that_its_writer_starts_has_no_end_of_it(layout: str, shared: Any) -> None:
+    assert shared(STARTING_WRITER, READING, layout).request().text == "begun "
+
+
 def peak_bytes(process: psutil.Process) -> int:
     """The most memory that a process has taken so far; of one that has ended, 0."""
     with contextlib.suppress(OSError, IndexError):

@@ -14,8 +14,9 @@ _CREDENTIALS = struct.Struct("iII")
 
 
 def patient(made: socket.socket) -> socket.socket:
-    """Remove the timeout of a new socket."""
+    """Remove the timeout of a new or received socket, and keep it from programs."""
     made.settimeout(None)
+    made.set_inheritable(False)
     return made
 
 

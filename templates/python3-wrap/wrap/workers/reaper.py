@@ -245,6 +245,8 @@ class Reaper:
 
     def _start(self, request: bytes, descriptors: Sequence[int]) -> int:
         words, folder, variables = json.loads(request)
+        for given in descriptors:  # the program has each of them once, so that it can close it
+            os.set_inheritable(given, False)
         os.chdir(folder)
         added = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
         return os.posix_spawnp(
