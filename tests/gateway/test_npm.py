@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.npm import install
+from chiron.templates import TEMPLATES
 
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="no npm: install Node.js 20")
 
@@ -35,6 +38,42 @@ def test_each_function_has_the_dependencies_of_its_own(tmp_path):
         assert name in (place / "node_modules" / "own" / "index.js").read_text()
     assert [path.name for path in without.iterdir()] == ["package.json"]
     assert [line.split()[3] for line in said] == ["a", "b"]
+
+
+@needs_npm
+def test_an_old_lock_file_and_packages_of_another_machine_are_no_hindrance(tmp_path):
+    """As in the template, which runs npm install without the handler folder's node_modules."""
+    place = function(tmp_path, "a", json.dumps({"dependencies": {"own": "file:./own"}}))
+    (place / "package-lock.json").write_text('{"lockfileVersion": 3, "packages": {"": {}}}')
+    for folder, text in (("own", "new"), ("node_modules/own", "old"), ("node_modules/more", "old")):
+        (place / folder).mkdir(parents=True)
+        (place / folder / "package.json").write_text('{"name": "own", "version": "1.0.0"}')
+        (place / folder / "index.js").write_text(text)
+    install("wrap", tmp_path, print)
+    assert (place / "node_modules" / "own" / "index.js").read_text() == "new"
+    assert not (place / "node_modules" / "more").exists()
+
+
+@needs_npm
+def test_the_build_of_an_image_installs_the_same(tmp_path):
+    """Its command in sh, without a change of owners."""
+    dockerfile = (TEMPLATES / "python3-wrap" / "Dockerfile").read_text().replace("\\\n", "")
+    (line,) = [line for line in dockerfile.splitlines() if "npm install" in line]
+    command = line.removeprefix("RUN").replace("/home/app", str(tmp_path))
+    (tmp_path / "chown").write_text('#!/bin/sh\ntest -d "$3"\n')
+    (tmp_path / "chown").chmod(0o755)
+    for name, package in (
+        ("a", {"dependencies": {}}),
+        ("b", {"dependencies": {"own": "file:./own"}}),
+        ("c", {}),
+    ):
+        place = function(tmp_path / "function", name, json.dumps(package))
+        (place / "own").mkdir()
+        (place / "own" / "package.json").write_text('{"name": "own", "version": "1.0.0"}')
+        (place / "package-lock.json").write_text('{"lockfileVersion": 3, "packages": {"": {}}}')
+    given = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, env=given, check=True)
+    assert [each.parents[1].parent.name for each in tmp_path.rglob("node_modules/own")] == ["b"]
 
 
 @needs_npm
