@@ -136,17 +136,18 @@ class Connections:
         )
         writer = StreamWriter(connection, asyncio.get_running_loop())
         sent = CIMultiDict(headers or {}, Host=f"{self._child.host}:{self._child.port}")
-        if isinstance(body, AsyncIterable):
-            if "Content-Length" not in sent:
-                sent["Transfer-Encoding"] = "chunked"
-                writer.enable_chunking()
-        elif body is not None or method not in _WITHOUT_BODY:
-            sent["Content-Length"] = str(len(body or b""))
-        await writer.write_headers(f"{method} /{target} HTTP/1.1", sent)
-        if isinstance(body, AsyncIterable):
-            return asyncio.create_task(_send_pieces(connection, writer, body))
-        await writer.write(body or b"", drain=False)
-        return None
+        start = f"{method} /{target} HTTP/1.1"
+        if body is None or isinstance(body, bytes):
+            if body is not None or method not in _WITHOUT_BODY:
+                sent["Content-Length"] = str(len(body or b""))
+            await writer.write_headers(start, sent)
+            await writer.write(body or b"", drain=False)
+            return None
+        if "Content-Length" not in sent:
+            sent["Transfer-Encoding"] = "chunked"
+            writer.enable_chunking()
+        await writer.write_headers(start, sent)
+        return asyncio.create_task(_send_pieces(connection, writer, body))
 
 
 async def _send_pieces(

@@ -34,10 +34,12 @@ PROVIDER = "chiron-embedded"
 VERSION = metadata.version("chiron-openfaas")
 _SERVED_BY = f"{PROVIDER}/{VERSION}"
 # RFC 9110, section 7.6.1, and what aiohttp sets for its own side of each connection.
-_NOT_FORWARDED = (
-    *("connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding"),
-    *("upgrade", "proxy-authenticate", "proxy-authorization"),
-    *("content-length", "expect", "host"),
+_NOT_FORWARDED = frozenset(
+    (
+        *("connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding"),
+        *("upgrade", "proxy-authenticate", "proxy-authorization"),
+        *("content-length", "expect", "host"),
+    )
 )
 # Bodies up to this size are buffered whole, which costs less than streaming.
 WHOLE_BODY_BYTES = 1 << 20
@@ -80,11 +82,10 @@ class Call:
 
 def forwarded(headers: Mapping[str, str]) -> CIMultiDict[str]:
     """Return the end-to-end headers among `headers`."""
-    kept = CIMultiDict(headers)
-    named = (part.strip() for part in kept.get("Connection", "").split(","))
-    for name in (*_NOT_FORWARDED, *named):
-        kept.popall(name, None)
-    return kept
+    left_out = _NOT_FORWARDED
+    if named := headers.get("Connection"):
+        left_out |= {part.strip().lower() for part in named.split(",")}
+    return CIMultiDict([each for each in headers.items() if each[0].lower() not in left_out])
 
 
 class Proxy:
@@ -258,7 +259,8 @@ async def _begin(request: web.BaseRequest, call: Call, response: Answer) -> web.
     if request.method == "HEAD" and length is not None:
         headers["Content-Length"] = str(length)
     if request.method == "HEAD" or (length is not None and length <= WHOLE_BODY_BYTES):
-        body = await response.content.read()
+        content = response.content
+        body = content.read_nowait() if content.is_eof() else await content.read()
         return web.Response(
             status=response.status, reason=response.reason, body=body, headers=call.mark(headers)
         )
