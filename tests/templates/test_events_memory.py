@@ -8,6 +8,7 @@ import json
 import tracemalloc
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from wrap.cluster.durable import DurableBuckets
@@ -74,6 +75,18 @@ def run_all(held: Any, answers: Any = None) -> None:
         attempt = held._next()
         output = answers or Object(attempt.firing.items[0].value.data()[:])
         held.ended(attempt, [SimpleNamespace(output=output)])
+
+
+def test_the_end_of_a_run_and_all_that_follows_take_the_lock_once():
+    held = stream(TRIGGERS["immediate"], durable=False)
+    held.take(Object(b'[{"name": "a"}]', JSON), lambda _: None)
+    attempt = held._next()
+    held.lock = MagicMock()
+
+    assert held.ended(attempt, [SimpleNamespace(output=attempt.firing.items[0].value)])
+
+    assert len(held.ready) == 2
+    assert held.lock.__enter__.call_count == 1
 
 
 @pytest.mark.each_once

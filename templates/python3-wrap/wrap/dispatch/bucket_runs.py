@@ -195,7 +195,10 @@ class BucketRuns:
         """Fire all waiting objects as soon as nothing runs; call `then` when nothing is left."""
         with self.lock:
             self._then = then
-        self._continue()
+            new, over = self._continue()
+        self.work(new)
+        if over is not None:
+            over()
 
     def answer(self) -> Object:
         """Return the outputs that no bucket gets, as a JSON object of lists, if no time passes."""
@@ -232,15 +235,23 @@ class BucketRuns:
         with self.lock:
             self._alarm.clear()
             self.follow(self.flow.passed(self.now()))
-        self.work()
+            new = self._call()
+        self.work(new)
 
-    def work(self, goes_on: bool = False) -> None:
-        """Start threads for waiting firings, one less if this thread serves and not `goes_on`."""
-        own = getattr(_own, "serves", None) is self and not goes_on
-        with self.lock:
-            new = self.ready.call(self.most, own)
+    def work(self, new: int | None = None) -> None:
+        """Start threads for waiting firings, or the `new` threads that `_call` has counted."""
+        if new is None:
+            with self.lock:
+                new = self._call()
         for _ in range(new):
             self._runtime.threads.start(self._work)
+
+    def _call(self, goes_on: bool = False) -> int:
+        """Return how many threads to start for waiting firings; needs the lock.
+
+        One less if this thread serves and not `goes_on`.
+        """
+        return self.ready.call(self.most, getattr(_own, "serves", None) is self and not goes_on)
 
     def _work(self) -> None:
         _own.serves = self
@@ -282,12 +293,22 @@ class BucketRuns:
                     )
             except TaskError as error:
                 full = error
+            new = self._call(goes_on=True)
+        self.work(new)
         if full is not None:
-            self.ended(run, full)
-        self.work(goes_on=True)
+            self.ended(run, full, goes_on=True)
 
-    def ended(self, run: FiringRun, outcome: Outcome, of_failed: Sequence[Result] = ()) -> bool:
-        """Process the end of a run; return False if it had ended before."""
+    def ended(
+        self,
+        run: FiringRun,
+        outcome: Outcome,
+        of_failed: Sequence[Result] = (),
+        goes_on: bool = False,
+    ) -> bool:
+        """Process the end of a run; return False if it had ended before.
+
+        With `goes_on` this thread takes no further firing yet.
+        """
         firing, number = run.firing, run.firing.number
         self.results += of_failed
         with self.lock:
@@ -310,6 +331,8 @@ class BucketRuns:
                 given_up = not self.flow.runs(number)
                 if given_up:
                     self.error = self.error or outcome
+            new, over = self._continue(goes_on)
+        self.work(new)
         if isinstance(outcome, TaskError):
             what = "it is given up" if given_up else "another run of it goes on"
             print(f"bucket {firing.bucket}: {firing.task}: {outcome.code}: {outcome}: {what}")
@@ -318,7 +341,10 @@ class BucketRuns:
                 self._metrics.failures.add(firing.bucket)
             else:
                 self._metrics.delays.observe(now_s - firing.due_s, firing.bucket)
-        self._continue()
+        if over is not None:
+            over()
+        elif self.replica is not None:
+            self.replica.take_offered()
         return True
 
     def _process_output(
@@ -334,18 +360,15 @@ class BucketRuns:
                 self._answered += self.objects.size(value)
             self.follow(self.flow.ended(firing.number, value, now_s))
 
-    def _continue(self) -> None:
-        """Run waiting firings. While draining, fire waiting objects when nothing runs."""
-        then = None
-        with self.lock:
-            if self._then is not None and self.flow.idle:
-                self.follow(self.flow.drain(self.now()))
-                if self.flow.idle:
-                    then, self._then = self._then, None
-                    self._runs.clear_idle_timer()
-        if then is not None:
-            then()
-            return
-        self.work()
-        if self.replica is not None:
-            self.replica.take_offered()
+    def _continue(self, goes_on: bool = False) -> tuple[int, Callable[[], None] | None]:
+        """Return how many threads to start, and what to call if nothing is left; needs the lock.
+
+        While draining, fire waiting objects when nothing runs.
+        """
+        if self._then is not None and self.flow.idle:
+            self.follow(self.flow.drain(self.now()))
+            if self.flow.idle:
+                over, self._then = self._then, None
+                self._runs.clear_idle_timer()
+                return 0, over
+        return self._call(goes_on), None
