@@ -90,6 +90,8 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         #: Actions for the loop itself, such as answers that need no thread.
         self._at_once: deque[Callable[[], None]] = deque()
         self._own_thread = threading.get_ident()
+        #: `channel` is the connection that this thread answers.
+        self.own = threading.local()
         settings = Adjustments(
             sockets=[listener],
             recv_bytes=_READ,
@@ -154,6 +156,12 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         """Have the loop call `action`; any thread may call this."""
         self._at_once.append(action)
         self.pull_trigger()
+
+    def pull_trigger(self) -> None:
+        """Wake the loop, unless a connection that was answered has nothing for it to do."""
+        answered = getattr(self.own, "channel", None)
+        if answered is None or not answered.needs_no_turn:
+            super().pull_trigger()
 
     def take(self, connection: socket.socket) -> None:
         """Serve a connection that was accepted before a restart."""

@@ -47,14 +47,31 @@ class LaterError(BaseException):
 
 class _Task(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
-        """Return WSGI's environment, with the keys of this module."""
+        """Return WSGI's environment, with the keys of this module.
+
+        An answer that came later, to a request that was read before, needs only a few.
+        """
+        request = self.request
+        if request.answer is not None:
+            peer = self.channel.addr[0]
+            return {"REQUEST_METHOD": request.command, "REMOTE_ADDR": peer, REQUEST_OF: request}
         environment: dict[str, Any] = super().get_environment()
         environment["SERVER_SOFTWARE"] = "waitress"  # as with waitress alone; no answer has it
-        environment[ARRIVED] = self.request.arrived
-        environment[REQUEST_OF] = self.request
+        environment[ARRIVED] = request.arrived
+        environment[REQUEST_OF] = request
         environment[LATER] = self.channel.answer_later
         environment[LOAD] = self.channel.server.task_dispatcher.count
         return environment
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Send a piece of the body: the first together with the head, which wakes a client once."""
+        channel = self.channel
+        channel.keeps_head = not self.wrote_header and 0 < len(data) < LARGE
+        try:
+            super().write(data)
+        finally:
+            channel.keeps_head = False
+        channel.send_head()
 
     def build_response_header(self) -> bytes:
         """Build the header; a server that is about to end closes its connections."""
@@ -74,6 +91,11 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     arrived = 0.0
     #: The bytes that it holds, as last counted by the server.
     held = 0
+    #: Whether what is written next is a head that waits for the body, and a head that waits.
+    keeps_head = False
+    _head = b""
+    #: Whether the loop has found that it reads this connection, at its last turn.
+    is_read = False
 
     def parser_class(self, adj: Adjustments) -> Parser:
         parser = Parser(adj)
@@ -134,8 +156,12 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     def service(self) -> None:
         """Serve a request in this thread. Raises LaterError if it will be answered later."""
         request = self.requests[0]
-        with OneProcess() as self._process:
-            super().service()
+        self.server.own.channel = self
+        try:
+            with OneProcess() as self._process:
+                super().service()
+        finally:
+            self.server.own.channel = None
         self.server.count(self)
         if not request.is_probe:
             took_s = time.monotonic() - request.arrived
@@ -160,8 +186,30 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
         return answer
 
+    def readable(self) -> bool:
+        """Return whether to read more; a thread that frees the buffers meanwhile sees False."""
+        self.is_read = False
+        self.is_read = found = bool(super().readable())
+        return found
+
+    @property
+    def needs_no_turn(self) -> bool:
+        """Whether it waits for the next request only, and the loop reads it without a turn."""
+        busy = self.requests or self.total_outbufs_len
+        return self.is_read and not (busy or self.will_close or self.close_when_flushed)
+
+    def send_head(self) -> None:
+        """Send a head that still waits, as there is no body."""
+        if self._head:
+            self.write_soon(b"")
+
     def write_soon(self, data: bytes | memoryview) -> int:
         self._process.check()  # a body may fork while it is made
+        if self.keeps_head:
+            self.keeps_head, self._head = False, bytes(data)
+            return len(data)
+        if self._head:
+            data, self._head = b"".join((self._head, data)), b""
         if not self.total_outbufs_len:
             self.last_activity = time.time()  # until now the handler was silent, not the client
         large = isinstance(data, bytes | memoryview) and len(data) >= LARGE
