@@ -209,7 +209,8 @@ def _rules_for(rules: Rules, *, once: bool, probing: bool) -> Rules:
             return replace(rules, window_s=0.0)
     if once and rules.window_s:
         seconds = rules.windows * rules.window_s
-        progress(f"{rules.windows} windows of {rules.window_s:g} s: a verdict in {seconds:g} s")
+        windows = f"{rules.windows} window{'s' * (rules.windows > 1)}"
+        progress(f"{windows} of {rules.window_s:g} s: a verdict in {seconds:g} s")
     return rules
 
 

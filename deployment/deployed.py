@@ -73,11 +73,18 @@ def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tup
         for name in each.functions
     ]
     if not found:
-        there = ", ".join(dict.fromkeys(each.workflow for each in everything)) or "none"
-        what = f"workflow {workflow}" + (f" as {planner}" if planner else "")
-        message = f"{what} is not deployed on {gateway.url}; deployed: {there}"
-        raise ChironError("not-deployed", message, status=404)
+        raise not_deployed(gateway, workflow, planner, (each.workflow for each in everything))
     return tuple(found)
+
+
+def not_deployed(
+    gateway: Gateway, workflow: str, planner: str | None, others: Iterable[str]
+) -> ChironError:
+    """Return the error that `workflow` is not on `gateway`, which has workflows named `others`."""
+    what = f"workflow {workflow}" + (f" as {planner}" if planner else "")
+    there = ", ".join(dict.fromkeys(others)) or "none"
+    message = f"{what} is not deployed on {gateway.url}: chiron deploy does that; deployed: {there}"
+    return ChironError("not-deployed", message, status=404)
 
 
 def check_member(gateway: Gateway, wraps: Collection[str], function: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from chiron.deployment.caller import CONNECTIONS, Caller
+from chiron.deployment.deployed import not_deployed
 from chiron.deployment.function_error import function_error
 from chiron.deployment.route import (
     CallRequest,
@@ -232,20 +233,16 @@ def _annotated_route(workflow: str, functions: Sequence[FunctionStatus]) -> Rout
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
     """Return the invoker of `workflow` on `gateway`; raises ``not-deployed``, ``ambiguous``."""
     functions = gateway.functions()
+    every = [each for each in functions if each.annotations.get(ROLE) in _CALLED]
     called = [
         function
-        for function in functions
-        if function.annotations.get(ROLE) in _CALLED
-        and function.annotations.get(WORKFLOW) == workflow
+        for function in every
+        if function.annotations.get(WORKFLOW) == workflow
         and planner in (None, function.annotations.get(PLANNER, ""))
     ]
     if not called:
-        what = f"workflow {workflow}" + (f" as {planner}" if planner else "")
-        raise ChironError(
-            "not-deployed",
-            f"{what} is not deployed on {gateway.url}: chiron deploy does that",
-            status=404,
-        )
+        others = sorted(each.annotations.get(WORKFLOW, "") for each in every)
+        raise not_deployed(gateway, workflow, planner, filter(None, others))
     planners = sorted({function.annotations.get(PLANNER, "") for function in called})
     if len(planners) > 1:
         there = ", ".join(planners)

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr
 
 from chiron.openfaas.objects import FunctionSpec, NullIsAbsent, Resources
-from chiron.openfaas.substitution import escape, expand
+from chiron.openfaas.substitution import escape, expand, unset
 from chiron.workflow.documents import Document, read_file, validate, write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import check_links
@@ -165,12 +165,19 @@ def read_stack(
     ``functions.side.handler``.
     """
     what = f"stack file {path}"
-    text = expand(_text(path, what, _where(path)), variables, what, refuse_unset=refuse_unset)
-    value = load_yaml(text, what)
-    if isinstance(value, dict):
-        # Sections that only define anchors, as in compose files.
-        value = {key: section for key, section in value.items() if not str(key).startswith("x-")}
-    stack = validate(StackFile, value, what)
+    written = _text(path, what, _where(path))
+    text = expand(written, variables, what, refuse_unset=refuse_unset)
+    try:
+        value = load_yaml(text, what)
+        if isinstance(value, dict):
+            # Sections that only define anchors, as in compose files.
+            value = {key: part for key, part in value.items() if not str(key).startswith("x-")}
+        stack = validate(StackFile, value, what)
+    except ChironError as error:
+        if names := unset(written, variables):
+            mend = f"not set are {', '.join(names[:8])}: a default is ${{{names[0]}:-default}}"
+            raise error.changed(error.path, f"{error.message}; {mend}") from None
+        raise
     for name, function in stack.functions.items():
         check_name(name, "function", f"functions.{shown(name)}")
         _check_packages(name, function.build_args.get(PACKAGES, ""))

@@ -73,6 +73,12 @@ def expand(
     return "".join(parts)
 
 
+def unset(text: str, variables: Mapping[str, str]) -> list[str]:
+    """Return the variables of `text` that are empty or not set, and have no default there."""
+    names = (found[1] for found in _VARIABLE.finditer(text) if found["then"] == "}")
+    return [name for name in dict.fromkeys(names) if not variables.get(name)]
+
+
 def _unknown(text: str, position: int, what: str) -> ChironError:
     rest = text[position:].split("\n", 1)[0]
     mend = "is not ${VAR} or ${VAR:-default}; write $${ for a literal ${"

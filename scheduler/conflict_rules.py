@@ -286,11 +286,20 @@ def variable_conflicts(environments: Environments) -> dict[Pair, str]:
     them.
     """
     return {
-        (a, b): f"{a} and {b} want different values of {variable}"
+        (a, b): _different(variable, {a: environments[a][variable], b: environments[b][variable]})
         for a, b in combinations(sorted(environments), 2)
         for variable in sorted(environments[a].keys() & environments[b].keys())
         if environments[a][variable] != environments[b][variable]
     }
+
+
+def _different(variable: str, values: Mapping[str, str]) -> str:
+    """Say that two functions have different values; an empty one may be an unset one."""
+    setting = " and ".join(name for name, value in values.items() if value)
+    other = next((name for name, value in values.items() if not value), None)
+    if other is None:
+        return f"{setting} want different values of {variable}"
+    return f"{setting} sets {variable}, and {other}, which does not, may depend on that"
 
 
 def _pair(a: str, b: str) -> Pair:

@@ -28,6 +28,7 @@ from chiron.workflow.payloads import (
     Payload,
     payload_files,
     read_payloads,
+    unread_payloads,
 )
 from chiron.workflow.profile import Profile
 from chiron.wrap.core.buckets.own import file_of
@@ -118,12 +119,10 @@ class WorkflowFolder:
         if self.uncalled:
             names = ", ".join(self.uncalled[:8])
             yield f"{self.path / FUNCTIONS_FILE} names {names}, which no task calls: without effect"
-        known = payload_files(self.path, {})
-        if not known:
+        if not payload_files(self.path, {}):
             yield f"{self.path / PAYLOAD_FILE} is not there: functions are asked with {{}}"
-        for file in sorted((self.path / PAYLOADS_FOLDER).glob("*")):
-            if file.name[0] != "." and str(file.relative_to(self.path)) not in known:
-                yield f"{file} is not sent: a payload is a file NAME.json in {PAYLOADS_FOLDER}/"
+        for file in unread_payloads(self.path):
+            yield f"{file} is no payload: end its name with .json"
         for payload in self.payloads():
             try:
                 parse_json(payload.content, str(self.path / payload.name))

@@ -40,6 +40,12 @@ def payload_files(folder: Path, weights: Mapping[str, float]) -> dict[str, Path]
     return found
 
 
+def unread_payloads(folder: Path) -> list[Path]:
+    """Return the files of payloads/ that are no payload, as their names do not end with .json."""
+    others = set((folder / PAYLOADS_FOLDER).glob("[!.]*")) - set(payload_files(folder, {}).values())
+    return sorted(each for each in others if each.is_file())
+
+
 def read_payloads(folder: Path, weights: Mapping[str, float]) -> tuple[Payload, ...]:
     """Return the payloads of `folder`; ``{}`` if there is none.
 

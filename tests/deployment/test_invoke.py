@@ -221,6 +221,7 @@ def test_a_workflow_that_is_not_deployed_is_an_error(fake, small, plan_of):
         with pytest.raises(ChironError) as absent:
             find_invoker(fake, workflow, planner)
         assert (absent.value.code, absent.value.status) == ("not-deployed", 404)
+        assert str(absent.value).endswith("chiron deploy does that; deployed: small")
 
 
 def test_wraps_without_an_entry_are_no_deployment_yet(fake):
@@ -229,6 +230,7 @@ def test_wraps_without_an_entry_are_no_deployment_yet(fake):
     with pytest.raises(ChironError) as absent:
         find_invoker(fake, "small")
     assert absent.value.code == "not-deployed"
+    assert str(absent.value).endswith("deployed: none")
 
 
 def test_which_of_several_planners_has_to_be_said(fake, small, plan_of):

@@ -126,6 +126,17 @@ functions:
     ]
 
 
+@pytest.mark.parametrize("line", ["  image: a:${TAG}", "  b: ${TAG}"])
+def test_a_variable_that_is_not_set_is_named_with_a_fault(tmp_path, line):
+    file = tmp_path / "stack.yaml"
+    file.write_text(f"functions:\n  a: {{lang: node20, handler: .}}\n{line}\n")
+    with pytest.raises(ChironError, match=r"; not set are TAG: a default is \$\{TAG:-default}"):
+        read_stack(file, {})
+    with pytest.raises(ChironError) as other:
+        read_stack(file, {"TAG": "x"})
+    assert "not set" not in str(other.value)
+
+
 @each_row(
     ("text", "place", "mend"),
     [

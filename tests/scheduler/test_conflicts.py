@@ -240,6 +240,14 @@ def test_variables_of_two_values_keep_functions_in_different_wraps(workflow, fac
     assert not any("secret" in line for line in plan.why)
 
 
+def test_a_variable_that_one_function_sets_is_said_to_be_its(workflow, facts):
+    environments = {"a": {"LEVEL": ""}, "b": {"LEVEL": "secret-1"}}
+    rules = find_conflicts("ab", facts(a={}, b={}), NO_CONSTRAINTS, environments).rules
+    assert [each.reason for each in rules] == [
+        "b sets LEVEL, and a, which does not, may depend on that"
+    ]
+
+
 def test_more_processes_than_allowed_wraps_have_cpus_share_them(workflow, facts, platform):
     known, functions = workflow("a " * 7), facts(a={"unshareable": ("os.chdir",)})
     plan = schedule(known, functions, platform(cpus=2), 1000.0, Choices(max_functions=2))

@@ -391,17 +391,14 @@ def test_a_payload_that_is_a_link_out_is_not_sent(refused, code):
     assert refused(WorkflowFolder.open(folder).payloads).code == "bad-link"
 
 
-def test_what_has_no_effect_is_warned_of(code):
+def test_a_name_that_no_task_calls_is_warned_of(code):
     folder = code.parents[1]
     (folder / "workflow.json").write_text(json.dumps({"tasks": {"A": "f", "B": "Geh"}}))
     (folder / "functions.json").write_text('{"Geh": "f", "Gehe": "f"}')
-    (folder / "payloads").mkdir()
-    for file in ("a.json", "b.yaml", ".swap"):
-        (folder / "payloads" / file).write_text("{}")
+    (folder / "payload.json").write_text("{}")
 
-    uncalled, unsent = WorkflowFolder.open(folder).warnings()
-    assert f"{folder / 'functions.json'} names Gehe, which no task calls" in uncalled
-    assert f"{folder / 'payloads' / 'b.yaml'} is not sent" in unsent
+    (warning,) = WorkflowFolder.open(folder).warnings()
+    assert f"{folder / 'functions.json'} names Gehe, which no task calls" in warning
 
 
 def test_a_task_that_chooses_its_function_may_call_all_names(code):

@@ -116,3 +116,12 @@ def test_a_difference_names_its_payload_and_what_leaves_it_out(folder, refused):
     error = refused(known.check, '[1, {"n": 5}]', folder().workflow, LARGE)
     assert f"as its function does alone, to {LARGE}:" in error.message
     assert 'no_check there takes "$[1].n"' in error.message
+
+
+def test_a_file_that_is_no_payload_by_its_name_is_said(folder):
+    opened = folder(payload="1", payloads_large="2")
+    (opened.path / "payloads/photo.png").write_bytes(b"\x89PNG")
+    (opened.path / "payloads/.gitkeep").touch()
+    (opened.path / "payloads/old").mkdir()
+    (warning,) = opened.warnings()
+    assert warning.endswith("payloads/photo.png is no payload: end its name with .json")
