@@ -53,7 +53,7 @@ from chiron.workflow.profile import LONGEST_MS
     "--prove/--no-prove",
     default=True,
     help="Measure, and try other plans, until one is sure to keep the SLO (default: yes); else "
-    "deploy the plan that is predicted to keep it.",
+    "deploy the plan that is predicted to keep it, or the fastest, and exit with 0.",
 )
 @place(options.gateway_url_inside, options.store, options.local)
 @options.output("out")
