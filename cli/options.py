@@ -187,7 +187,8 @@ def local(command: Command) -> Command:
     @click.option(
         "--local",
         is_flag=True,
-        help="Start the embedded gateway for the length of the command; .secrets/ has its secrets.",
+        help="Start the embedded gateway for the length of the command; .secrets/ of the current "
+        "folder has its secrets.",
     )
     @backend
     @functools.wraps(command)

@@ -34,7 +34,8 @@ from chiron.workflow.folder import WorkflowFolder
 @click.option(
     "--local-launcher",
     is_flag=True,
-    help="Run the functions here, without any gateway; .secrets/ has their secrets.",
+    help="Run the functions here, without any gateway; .secrets/ of the current folder has their "
+    "secrets.",
 )
 @click.option(
     "--compare", type=click.Path(path_type=Path), help="An older profile.json: show what changed."

@@ -167,7 +167,9 @@ class LocalLauncher:
         used = (sources.stack.functions[name].secrets for name in sources.handlers)
         if missing := set(chain.from_iterable(used)) - {*values, SECRET}:
             names = ", ".join(sorted(missing))
-            self.progress(f"without their secrets: {names}; put each value into {SECRETS}/NAME")
+            self.progress(
+                f"without their secrets: {names}; put each value into {SECRETS}/NAME here"
+            )
         return values
 
 

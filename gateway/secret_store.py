@@ -52,8 +52,8 @@ class SecretStore:
         """Raise GatewayError (400) with the first needed secret that is missing."""
         for name in needed:
             if name not in self._values:
-                mend = f"faas-cli secret create {name}, or with --local by a file .secrets/{name}"
-                said = f"secret {name} not found: create it with {mend}"
+                mend = f"faas-cli secret create {name}; with --local, by a file .secrets/{name}"
+                said = f"secret {name} not found: create it with {mend} in the current folder"
                 raise GatewayError("secret-missing", said)
 
     def mount(self, folder: Path, needed: Iterable[str]) -> None:

@@ -32,6 +32,9 @@ _TIMEOUT = "X-Chiron-Timeout"
 _LATE = "timeout"
 #: The exceptions of reading an answer without a timeline of one task.
 _NOT_SEEN = (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError)
+#: OpenFaaS's folder of secrets, and what a function that does not find one needs.
+_SECRETS = "/var/openfaas/secrets"
+_MEND = "name the secret in stack.yaml; outside a container read the folder in secrets_dir instead"
 _NO_SPEED = CpuSpeed(0.0, 0.0)
 _NO_ANSWER = ErrorAnswer()
 
@@ -217,6 +220,8 @@ class Solo:
         message = f"function {self.function} {how}"
         error = RunFailedError("function-failed", message, functions=[self.function])
         error.answer = answer
+        if _SECRETS in how:
+            error.add(_MEND)
         # An exception of a handler is reported with its line: its log would repeat that.
         log_shown = answer.code != "raised"
         with suppress(ChironError):  # `error` is more helpful than a failure to read the log

@@ -162,4 +162,4 @@ def test_a_function_has_its_own_secrets_from_the_folder_of_faas_cli(read, tmp_pa
 def test_a_secret_without_a_value_is_said(read):
     answer, said = read()
     assert answer.startswith("[] ")
-    assert said == ["without their secrets: key; put each value into .secrets/NAME"]
+    assert said == ["without their secrets: key; put each value into .secrets/NAME here"]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import requests
 
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.secret_store import SecretStore
+
 TIMEOUT_S = 60
 READER = """
     import json, os, stat
@@ -42,3 +45,8 @@ def test_a_changed_secret_reaches_a_running_function(deploy, secret):
     assert function.post().json() == {"api-key": ["old", "0o400"]}
     secret("api-key", "new", method="PUT")
     assert function.post().json() == {"api-key": ["new", "0o400"]}
+
+
+def test_a_secret_that_is_missing_is_told_with_the_place_of_its_file():
+    with pytest.raises(GatewayError, match=r"a file \.secrets/api-key in the current folder"):
+        SecretStore().check(["api-key"])

@@ -83,7 +83,7 @@ def test_a_function_that_fails_is_named_and_nothing_is_left(
 ) -> None:
     fails_deployed = (
         "import os\n\n\ndef handle(req):\n"
-        '    if "OPENFAAS_NAME" in os.environ:\n        raise ValueError("out of cheese")\n'
+        '    if "OPENFAAS_NAME" in os.environ:\n        open("/var/openfaas/secrets/cheese")\n'
         "    return req\n"
     )
     folder = write_folder(
@@ -91,7 +91,7 @@ def test_a_function_that_fails_is_named_and_nothing_is_left(
         {"tasks": {"a": "sound", "b": "faulty"}, "edges": []},
         functions={"sound": "def handle(req):\n    return req\n", "faulty": fails_deployed},
     )
-    with pytest.raises(ChironError, match=r"faulty failed .*out of cheese") as caught:
+    with pytest.raises(ChironError, match=r"faulty failed .*cheese.*; .*secrets_dir") as caught:
         profile(folder, launcher, samples=4)
     assert (caught.value.code, caught.value.functions) == ("function-failed", ("faulty",))
     assert launcher.gateway.functions() == []
