@@ -145,6 +145,8 @@ def _why(line: str) -> str:
             f"has an option of pip ({option[:_SHOWN]!a}): list the packages themselves, "
             "without hashes, and name another index in PIP_INDEX_URL or PIP_EXTRA_INDEX_URL"
         )
+    if line.startswith(_SCHEMES):
+        return f"is no plain requirement: write the package before it, NAME @ {line[:_SHOWN]}"
     return (
         "is no plain requirement (name==1.0): name a package, "
         "and put code of your own into the handler folder"

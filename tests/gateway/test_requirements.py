@@ -18,12 +18,13 @@ OPTIONS = [
     "--trusted-host x", "-", "--", "flask==3.0 --hash=sha256:00", "flask --config-settings a=b",
     "flask==3.0 \\\n --hash=sha256:00", "fla\\\nsk -r x",
 ]  # fmt: skip
-PATHS = [".", "./local", "/etc", "../x", "local/x.whl", "git+https://127.0.0.1/x"]
+PATHS = [".", "./local", "/etc", "../x", "local/x.whl", "git+http://127.0.0.1/x"]
 NONE = ["==1.0", "=1", "flask=>1", "flask==", "a b", "!", ";", "[x]", "flask; os_name", "\0"]
 PLACES = ["file:///etc", "./local", "/etc/x.whl", "http://127.0.0.1/x.whl", "svn+ssh://x/y"]
 REFUSED = (
     [(line, "an option of pip") for line in OPTIONS]
     + [(line, "is no plain requirement") for line in PATHS + NONE]
+    + [("git+https://127.0.0.1/x", "write the package before it, NAME @ git")]
     + [(f"x @ {place}", "a place that is not taken") for place in PLACES]
     + [
         ("x @ https://127.0.0.1/${PASSWORD}.whl", "a variable"),
