@@ -58,7 +58,9 @@ def command(
             lines = launcher.gateway.logs(name, read)
             found += [line for line in lines if _is_of(line, function, execution)][-tail:]
     if not found:
-        progress(f"no such line is among the last {read} of {', '.join(names)}")
+        whole = function is execution is None
+        missed = "no line so far" if whole else f"no such line is among the last {read}"
+        progress(f"{missed} of {', '.join(names)}")
     for text in sort_by_time(found):
         click.echo((text if raw else plain(text, kept="\t")).encode())
 

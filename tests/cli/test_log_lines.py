@@ -20,13 +20,16 @@ def url() -> Iterator[str]:
     """A gateway with one wrap that runs both functions."""
     annotations = {WORKFLOW: "w", PLANNER: "pgp", ROLE: "entry", FUNCTIONS: "rare,often"}
     wrap = {"name": "w-wrap1", "replicas": 1, "availableReplicas": 1, "annotations": annotations}
-    told = [{"name": "w-wrap1", "timestamp": f"{n:04}", "text": t} for n, t in enumerate(LINES)]
 
     class Handler(Answering):
         def do_GET(self) -> None:
             place = urlsplit(self.path)
             if place.path == "/system/logs":
                 tail = int(parse_qs(place.query)["tail"][0])
+                told = [
+                    {"name": "w-wrap1", "timestamp": f"{number:04}", "text": text}
+                    for number, text in enumerate(LINES)
+                ]
                 self.answer(200, "\n".join(map(json.dumps, told[-tail:])).encode())
             else:
                 self.answer(200, [wrap] if place.path == "/system/functions" else {})
@@ -53,3 +56,10 @@ def test_what_was_not_printed_is_said(chiron, url):
     result = chiron("logs", "w", "--execution", "99999999", "-g", url)
     assert (result.status, result.stdout) == (0, "")
     assert "no such line is among the last 10000 of w-wrap1" in result.stderr
+
+
+def test_a_workflow_that_printed_nothing_is_said_to_have(chiron, url, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.LINES", [])
+    result = chiron("logs", "w", "-g", url)
+    assert (result.status, result.stdout) == (0, "")
+    assert "no line so far of w-wrap1" in result.stderr
