@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,18 +39,15 @@ from chiron.openfaas.stack import (
     read_stack,
     write_stack,
 )
-from chiron.openfaas.store_function import PASSWORD, reads_store, with_store_function
+from chiron.openfaas.store_function import with_store_function
 from chiron.predictor.forked import wrongly_forked
 from chiron.templates import TEMPLATES
 from chiron.workflow.apart import broken
 from chiron.workflow.asl_queries import uses_jsonata
-from chiron.workflow.asl_resources import STORE_FUNCTION
 from chiron.workflow.documents import writing
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.reference import REMOTE, ReferenceRun, run_reference
-from chiron.workflow.reference import Handler as ReferenceHandler
 from chiron.workflow.tracing import KEY_ANNOTATION, new_key
 
 #: The requirement of a wrap whose state machine uses JSONata.
@@ -59,6 +55,8 @@ _JSONATA = "jlens>=0.25"
 #: The name of a handler's folder below its working directory.
 _FUNCTION = "function"
 _STACK = "stack.yaml"
+#: The style of a function that is deployed on its own.
+REMOTE = "remote"
 
 
 @dataclass(frozen=True)
@@ -192,38 +190,6 @@ class Sources:
         """Return the timeout in seconds of a request to `plan`, generated with `given_s`."""
         functions_s = functions_timeout_s(self.folder.workflow, self.limits_s)
         return timeout_s(plan, given_s, functions_s)
-
-    def reference(self, request: bytes, gateway_url: str) -> ReferenceRun:
-        """Return the workflow's answer to `request`, and every task's input and output.
-
-        The functions that tasks call must be deployed at `gateway_url`.
-
-        Raises the errors of `chiron.workflow.reference.run_reference`.
-        """
-        variables = self.variables(self.handlers)
-        common, folder = {"gateway_url": gateway_url}, self.folder
-        if reads_store(self.stack):
-            variables[STORE_FUNCTION] |= {PASSWORD: os.environ.get(PASSWORD, "")}
-        with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-            handlers = {}
-            for name, handler in self.handlers.items():
-                place = handler.folder
-                if handler.extra:
-                    place = Path(scratch) / name
-                    lay_out(handler.folder, handler.extra, place)
-                handlers[name] = ReferenceHandler(
-                    place,
-                    handler.style,
-                    variables[name],
-                    handler.command,
-                    reference=handler.reference,
-                )
-            for name in self.called:
-                url = f"{gateway_url}/function/{name}"
-                handlers[name] = ReferenceHandler(folder.path, REMOTE, {}, url=url)
-            return run_reference(
-                folder.workflow, handlers, request, environment=common, triggers=folder.path
-            )
 
     def without(self, names: Collection[str]) -> Sources:
         left = {name: each for name, each in self.stack.functions.items() if name not in names}

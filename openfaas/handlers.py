@@ -55,9 +55,7 @@ class Handler:
     copied over the folder wherever the function runs. ``shares_process``: its changes to the
     process affect other functions of the same ``runtime``. An empty ``runtime`` is the wrap's own.
     ``cooperative``: other functions of its process run while it waits, never while it computes.
-    ``parallel``: they always run. After ``warm_up_s`` seconds it runs at full speed. ``reference``
-    is the program with which the reference run calls it, unless it is imported: see
-    `chiron.workflow.reference_handlers`.
+    ``parallel``: they always run. After ``warm_up_s`` seconds it runs at full speed.
     """
 
     function: str
@@ -70,7 +68,6 @@ class Handler:
     cooperative: bool = False
     parallel: bool = False
     warm_up_s: float = 0.0
-    reference: tuple[str, ...] = ()
 
     @property
     def in_python(self) -> bool:

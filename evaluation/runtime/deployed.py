@@ -22,6 +22,7 @@ import yaml
 
 from chiron.deployment.deploy import deploy_stack, remove_all, removed_on_failure
 from chiron.deployment.launcher import Launcher
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.generator.stores import NO_STORE, StorePlace
 from chiron.profiler.sandbox import find_sandbox
@@ -158,7 +159,7 @@ class DeployedWorkflow(NamedTuple):
 
     def expected(self, request: bytes) -> bytes:
         """Return the reference executor's answer to `request`."""
-        return self.sources.reference(request, _NOTHING).output.encode()
+        return reference_run(self.sources, request, _NOTHING).output.encode()
 
 
 @contextmanager

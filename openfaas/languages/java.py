@@ -12,19 +12,10 @@ from typing import ClassVar
 from chiron.openfaas.handlers import Extra, Handler, handler_folder, there
 from chiron.openfaas.languages.language import Language
 from chiron.openfaas.stack import StackFunction
-from chiron.templates import TEMPLATES
 
 _SOURCES = "src/main/java"
 _HANDLER = f"{_SOURCES}/com/openfaas/function/Handler.java"
 _JARS = "lib*/*.jar"
-#: The reference run's caller of a handler: a program, and the folder of the templates' classes.
-_REFERENCE = (
-    "java",
-    "-XX:TieredStopAtLevel=1",  # it compiles more than it runs
-    "-XX:+UseSerialGC",
-    str(Path(__file__).with_name("JavaReference.java")),
-    str(TEMPLATES / "python3-wrap" / "wrap" / "functions" / "java"),
-)
 _PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+\*?)", re.MULTILINE)
 #: A line of build.gradle that adds to the run time's class path; its modules: group and name.
@@ -62,7 +53,6 @@ class Java(Language):
             handler_folder(name, function, folder, f"with its {_HANDLER}"),
             self.styles[function.lang],
             extra=extra,
-            reference=_REFERENCE,
             runtime="java",
             parallel=True,
             warm_up_s=_WARM_UP_S,

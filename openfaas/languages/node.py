@@ -21,8 +21,6 @@ _VERSION = re.compile(r"node(\d+)")
 #: Two versions with a hyphen; a comparator: operator, major version or a wildcard, and the rest.
 _HYPHEN = re.compile(r"v?(\d+)\S*\s+-\s+v?(\d+)\S*")
 _COMPARATOR = re.compile(r"(<=?|>=?|)[~^=]?\s*v?(\d+|[xX*])((?:\.[\w*]+)*)\S*")
-#: The reference run's caller of a handler.
-_REFERENCE = ("node", str(Path(__file__).with_name("node_reference.js")))
 
 
 class Node(Language):
@@ -49,7 +47,6 @@ class Node(Language):
             place,
             self.styles[function.lang],
             extra=extra,
-            reference=_REFERENCE,
             runtime="node",
             cooperative=True,
         )

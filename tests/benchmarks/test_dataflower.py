@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from chiron.evaluation.reference.executor import ReferenceRun
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.reference import ReferenceRun
 
 #: The function that runs for each part.
 EACH = {
@@ -26,7 +27,7 @@ def answered(benchmarks: Path, name: str, **request: Any) -> tuple[dict[str, Any
     """Return what the workflow `name` answers, and its run."""
     sources = Sources.read(WorkflowFolder.open(benchmarks / name))
     body = json.dumps({"megabytes": MEGABYTES, "noise": 60} | request).encode()
-    run = sources.reference(body, "http://127.0.0.1:9")
+    run = reference_run(sources, body, "http://127.0.0.1:9")
     return json.loads(run.output), run
 
 

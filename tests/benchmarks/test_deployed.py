@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from chiron.deployment.launcher import Launcher
+from chiron.evaluation.reference.sources import reference_run
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.generator.generate import Sources
 from chiron.scheduler.choices import Choices
@@ -84,7 +85,7 @@ def test_deployed_workflow_answers_as_the_reference_does(
     with launcher.launch(folder.workflow, folder, plan) as deployment:
         for payload in folder.payloads():
             body = payload.content
-            expected = Sources.read(folder).reference(body, embedded.url).output
+            expected = reference_run(Sources.read(folder), body, embedded.url).output
             assert [deployment.invoke(body).output for _ in range(3)] == [expected] * 3
         started = servers(embedded)
         assert len(started) == (name in STORES)

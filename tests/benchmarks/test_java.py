@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.workflow.folder import WorkflowFolder
 from tests.benchmarks.test_finra_checks import ALLOWED, BAD, GOOD, HOLIDAYS, REQUEST
@@ -41,11 +42,10 @@ def test_every_task_answers_the_same_bytes(
     monkeypatch.setenv("QUOTES_DELAY_MS", "0")
     service = functions.load(benchmarks / name / "functions" / SERVICES[name])
     with functions.serve(service.handle) as url:
+        opened = (WorkflowFolder.open(benchmarks / folder) for folder in (name, f"{name}-java"))
+        request = json.dumps(REQUESTS[name]).encode()
         python, java = (
-            Sources.read(WorkflowFolder.open(benchmarks / folder))
-            .reference(json.dumps(REQUESTS[name]).encode(), url)
-            .outputs
-            for folder in (name, f"{name}-java")
+            reference_run(Sources.read(folder), request, url).outputs for folder in opened
         )
     assert java == python
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from chiron.evaluation.reference.executor import ReferenceRun
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.reference import ReferenceRun
 from tests.rows import each_row
 
 FUNCTIONS = ["Charge", "Check Order", "Confirm", "Pack", "Reserve", "Score Risk"]
@@ -24,7 +25,7 @@ def orders(benchmarks: Path) -> Path:
 def answered(orders: Path, payload: str) -> tuple[dict[str, Any], ReferenceRun]:
     """Return what the workflow answers to a payload, and its run."""
     sources = Sources.read(WorkflowFolder.open(orders))
-    run = sources.reference((orders / payload).read_bytes(), "http://127.0.0.1:9")
+    run = reference_run(sources, (orders / payload).read_bytes(), "http://127.0.0.1:9")
     return json.loads(run.output), run
 
 

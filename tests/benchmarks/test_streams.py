@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.workflow.folder import WorkflowFolder
 
@@ -16,7 +17,9 @@ from chiron.workflow.folder import WorkflowFolder
 def answered(folder: Path, **request: Any) -> Any:
     """Return what the workflow of `folder` answers."""
     sources = Sources.read(WorkflowFolder.open(folder))
-    return json.loads(sources.reference(json.dumps(request).encode(), "http://127.0.0.1:9").output)
+    return json.loads(
+        reference_run(sources, json.dumps(request).encode(), "http://127.0.0.1:9").output
+    )
 
 
 @pytest.fixture

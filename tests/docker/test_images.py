@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.gateway.build import FunctionSource, build_in_docker
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.errors import GatewayError
@@ -108,7 +109,7 @@ def test_what_faas_cli_builds_runs_behind_a_watchdog(
         entry = plan.wraps[0].name
         url = f"{embedded.url}/function/{entry}"
         answer = requests.post(url, data=b'{"a": 1.0}', timeout=TIMEOUT_S)
-        expected = Sources.read(small).reference(b'{"a": 1.0}', embedded.url).output
+        expected = reference_run(Sources.read(small), b'{"a": 1.0}', embedded.url).output
     assert (answer.status_code, answer.text) == (200, expected)
     assert answer.headers["X-Watchdog"] == "stand-in"
 

@@ -10,6 +10,7 @@ import requests
 
 from chiron.cli.place import BUILDERS
 from chiron.deployment.launcher import Launcher
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.openfaas.client import Gateway
 from chiron.predictor.mechanisms import EVERYWHERE
@@ -57,7 +58,7 @@ def test_the_output_is_the_references(mechanism, backend, gateway, small):
     launcher = Launcher(gateway, BUILDERS[backend])
     with launcher.launch(small.workflow, small, two_wraps(mechanism)) as deployment:
         for request in REQUESTS:
-            expected = Sources.read(small).reference(request, gateway.url).output
+            expected = reference_run(Sources.read(small), request, gateway.url).output
             assert deployment.invoke(request).output == expected
 
 
@@ -86,7 +87,7 @@ def test_objects_go_from_wrap_to_wrap_and_not_through_the_gateway(
     plan = plan_by_hand(places, path=path)
     with Launcher(gateway, BUILDERS[backend]).launch(small.workflow, small, plan) as deployment:
         request = json.dumps("x" * 100_000).encode()
-        expected = Sources.read(small).reference(request, gateway.url).output
+        expected = reference_run(Sources.read(small), request, gateway.url).output
         assert deployment.invoke(request).output == expected
         metrics = requests.get(f"{gateway.url}/metrics", timeout=60).text
     passed_on = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chiron.deployment.invoke import find_invoker
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
 from chiron.scheduler.choices import Choices
@@ -62,7 +63,7 @@ def ads(write_folder: Callable[..., WorkflowFolder], tmp_path: Path) -> Workflow
 
 def test_a_deployed_wrap_answers_as_the_reference_executor(place, ads, plan_by_hand):
     request = json.dumps(EVENTS).encode()
-    expected = Sources.read(ads).reference(request, place.gateway.url)
+    expected = reference_run(Sources.read(ads), request, place.gateway.url)
     assert json.loads(expected.output) == {"count": [{"campaign-0": 3, "campaign-1": 2}]}
     assert sorted(expected.inputs) == sorted(
         [*(f"filter#{n}" for n in range(1, 7)), *(f"campaign#{n}" for n in range(1, 6)), "count#1"]
@@ -137,7 +138,7 @@ def handle(req):
     (tmp_path / "own" / "triggers.py").write_text(OWN[1])
     functions = {"parse": "def handle(req): return req", "render": render}
     folder = write_folder(tmp_path / "own", json.loads(OWN[2]), functions, {})
-    expected = Sources.read(folder).reference(b"[1, 2, 3]", place.gateway.url)
+    expected = reference_run(Sources.read(folder), b"[1, 2, 3]", place.gateway.url)
     assert json.loads(expected.output) == {"render": [[3]]}
     plan = plan_by_hand({"own-wrap1": [["parse", "render"]]}, planner="pgp", workflow="own")
     note.unlink()
@@ -199,9 +200,9 @@ def test_a_shuffle_of_what_is_emitted_equals_that_of_what_is_returned(
         functions | {"map": RETURNING},
         {},
     )
-    expected = Sources.read(returning).reference(request, place.gateway.url).output
+    expected = reference_run(Sources.read(returning), request, place.gateway.url).output
     assert sorted(json.loads(expected)["reduce"]) == [["a", 2], ["b", 2], ["c", 1]]
-    assert Sources.read(emitting).reference(request, place.gateway.url).output == expected
+    assert reference_run(Sources.read(emitting), request, place.gateway.url).output == expected
     processes = [[], ["map"], ["reduce"]]
     plan = plan_by_hand({"shuffle-wrap1": processes}, planner="pgp", workflow="shuffle")
     with place.deployed(emitting, [plan]), find_invoker(place.gateway, "shuffle") as invoker:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 
 #: What every task of the small workflow is in, three wraps with further processes.
@@ -43,7 +44,7 @@ def test_a_static_workflow(store, by_store, write_folder, plan_by_hand, tmp_path
     large = json.dumps({"a": "x" * 300_000, "price": 1.5}).encode()
     with by_store.launch(folder.workflow, folder, plan) as deployed:
         for request in (b'{"a": 1.0}', "no JSON: ü".encode(), large):
-            expected = Sources.read(folder).reference(request, by_store.gateway.url).output
+            expected = reference_run(Sources.read(folder), request, by_store.gateway.url).output
             assert deployed.invoke(request).output == expected
         wait_until(lambda: store.names() == [])
 
@@ -55,6 +56,6 @@ def test_a_workflow_that_decides(store, by_store, write_folder, plan_by_hand, tm
     with by_store.launch(folder.workflow, folder, plan) as deployed:
         for items in ([], [*range(60)]):
             request = json.dumps(items).encode()
-            expected = Sources.read(folder).reference(request, by_store.gateway.url).output
+            expected = reference_run(Sources.read(folder), request, by_store.gateway.url).output
             assert deployed.invoke(request).output == expected
         wait_until(lambda: store.names() == [])

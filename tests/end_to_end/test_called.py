@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.openfaas.objects import FunctionSpec
 from chiron.openfaas.readiness import wait_ready
@@ -68,7 +69,7 @@ def test_it_answers_fails_and_is_late_as_a_task(before, place, write_folder, pla
         answer = deployment.invoke(b'"well"', trace=True)
         assert json.loads(answer.output) == ["well"]
         assert "Call#1" in {span.task for span in answer.timeline.tasks}
-        reference = Sources.read(folder).reference(b'"well"', place.gateway.url)
+        reference = reference_run(Sources.read(folder), b'"well"', place.gateway.url)
         assert reference.output == answer.output
         said = "the handler answered 503: overloaded"
         cause = json.loads(deployment.invoke(b'"fail"').output)

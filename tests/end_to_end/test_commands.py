@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.workflow.documents import dump
 from tests.commands import run_here
@@ -70,7 +71,7 @@ def test_what_deploy_left_on_a_gateway_is_invoked_listed_and_removed(
     assert 0 <= report["measured"]["others"] <= 1
     try:
         assert set(report["functions"]) <= place.names()
-        expected = Sources.read(small).reference(b'{"a": 1.0}', url).output
+        expected = reference_run(Sources.read(small), b'{"a": 1.0}', url).output
         assert chiron("invoke", "small", "-g", url, stdin=b'{"a": 1.0}')[:2] == (0, f"{expected}\n")
         status, stdout, said = chiron("invoke", "small", "-g", url, "--json", stdin=b'{"a": 1.0}')
         answer, predicted = json.loads(stdout), report["plan"]["predicted"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chiron.deployment.invoke import find_invoker
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
@@ -79,7 +80,7 @@ def test_the_client_answers_as_a_wrap_does(place, write_folder, plans, tmp_path)
         with wrap, client:
             for items in ([1], [4, -1], [*range(12)]):
                 request = json.dumps({"items": items}).encode()
-                expected = sources.reference(request, place.gateway.url).output
+                expected = reference_run(sources, request, place.gateway.url).output
                 assert wrap.invoke(request).output == client.invoke(request).output == expected
             for request in (b'{"items": []}', b"no JSON", b'{"items": ["x"]}'):
                 errors = []

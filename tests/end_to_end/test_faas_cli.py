@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.client import Gateway
@@ -114,7 +115,7 @@ def test_what_chiron_generates_is_deployed_invoked_and_removed_as_written(
     said = faas("deploy", "-f", "build/stack.yaml")
     assert said.count("Deployed. 202 Accepted.") == len(generated)
     assert f"{entry} is ready" in faas("ready", entry)
-    expected = sources.reference(REQUEST.encode(), guarded.url).output
+    expected = reference_run(sources, REQUEST.encode(), guarded.url).output
     assert faas("invoke", entry, stdin=REQUEST) == expected
     described = faas("describe", entry)
     for shown in ("Ready", f"{entry}:", "chiron.workflow: small", "chiron.role: entry"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources
 from chiron.predictor.mechanisms import EVERYWHERE
 from chiron.scheduler.choices import Choices
@@ -79,7 +80,7 @@ def all_answer_right(
     different = {(each.orchestrator, *(w.processes for w in each.wraps)): each for each in chosen}
     with place.deployed(folder, list(different.values())) as deployments:
         for request in requests:
-            expected = Sources.read(folder).reference(request, place.gateway.url).output
+            expected = reference_run(Sources.read(folder), request, place.gateway.url).output
             answers = [deployment.invoke(request).output for deployment in deployments]
             assert [answer == expected for answer in answers] == [True] * len(different)
 
@@ -113,7 +114,7 @@ def test_every_planners_deployment_answers_and_fails_as_the_reference(
     with place.deployed(folder, plans(folder, profile_of, platform, *EVERYWHERE)) as deployments:
         by_planner = dict(zip(PLANNERS, deployments, strict=True))
         for request in REQUESTS:
-            expected = sources.reference(request, place.gateway.url).output
+            expected = reference_run(sources, request, place.gateway.url).output
             answers = {name: each.invoke(request).output for name, each in by_planner.items()}
             assert answers == dict.fromkeys(PLANNERS, expected)
         for name, deployment in by_planner.items():
@@ -127,7 +128,7 @@ def test_every_planners_deployment_answers_and_fails_as_the_reference(
             assert "no waves today" in failed.value.message
             assert failed.value.status == 500
             assert deployment.invoke(REQUESTS[-1]).output == expected, "later ones are right"
-        large = sources.reference(LARGE, place.gateway.url).output
+        large = reference_run(sources, LARGE, place.gateway.url).output
         for name in ("one-to-one", "faastlane+"):
             assert by_planner[name].invoke(LARGE).output == large, name
         wraps_call_each_other_without_the_gateway(place, by_planner["faastlane+"])

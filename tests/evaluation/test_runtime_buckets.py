@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.evaluation.runtime import events as measuring
 from chiron.evaluation.runtime import mapreduce
 from chiron.evaluation.runtime.advertising import Account, Events, Sent, Window, account, windows_in
@@ -42,7 +43,7 @@ def views(events: Events, numbers: range) -> int:
 def test_the_events_are_those_that_the_functions_take(events):
     numbers = range(290, 320)  # those of payload.json begin anew
     sources = Sources.read(WorkflowFolder.open(BENCHMARKS / "advertising"), {})
-    answer = sources.reference(events.body(numbers, 5000), "http://127.0.0.1:9").output
+    answer = reference_run(sources, events.body(numbers, 5000), "http://127.0.0.1:9").output
     (result,) = json.loads(answer)["count-views"]
     counted = [n for first, last in result["events"] for n in range(first, last + 1)]
     assert counted == [number for number in numbers if events.campaign(number)]

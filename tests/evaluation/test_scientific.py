@@ -10,6 +10,7 @@ import pytest
 from chiron.evaluation.bench.rounds import Round
 from chiron.evaluation.bench.settings import QUICK
 from chiron.evaluation.bench.setup import PROFILE_FILE, Place
+from chiron.evaluation.reference.sources import reference_run
 from chiron.evaluation.runtime.deployed import BENCHMARKS
 from chiron.evaluation.scientific.alone import PLANS_FILE, Plans, Turn, prepare, turns
 from chiron.evaluation.scientific.changed import changed
@@ -180,4 +181,4 @@ def test_overhead_is_what_a_request_takes_beyond_its_critical_path(
 
 
 def _answer(folder, request: bytes) -> str:
-    return Sources.read(folder, {}).reference(request, "http://127.0.0.1:9").output
+    return reference_run(Sources.read(folder, {}), request, "http://127.0.0.1:9").output

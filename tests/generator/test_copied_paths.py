@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from chiron.deployment.local_launcher import LocalLauncher
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.fingerprint import source_of
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
@@ -53,7 +54,7 @@ def test_copied_paths_are_beside_every_handler(with_common, plan_of, tmp_path):
 
 def test_a_wrap_and_the_reference_run_with_copied_paths(with_common, plan_of):
     plan = plan_of(with_common.workflow)
-    reference = Sources.read(with_common, {}).reference(b"", "http://127.0.0.1:9")
+    reference = reference_run(Sources.read(with_common, {}), b"", "http://127.0.0.1:9")
     with LocalLauncher(lambda _: None).launch(with_common.workflow, with_common, plan) as running:
         answer = running.gateway.invoke(plan.wraps[0].name, b"")
     assert (answer.text, reference.output) == ("copied too", "copied too")

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
 from chiron.workflow.errors import WorkflowFailedError
@@ -79,10 +80,10 @@ def test_what_needs_a_jar_that_is_not_there_stays_a_function_of_its_own(write, p
 @needs_java
 def test_the_reference_run_has_them_answer_and_tells_their_errors(write):
     sources = Sources.read(write())
-    run = sources.reference(b"4", "http://127.0.0.1:1")
+    run = reference_run(sources, b"4", "http://127.0.0.1:1")
     assert (run.outputs, run.output) == ({"t": "5", "u": "10"}, "10")
     with pytest.raises(WorkflowFailedError, match=r"more failed.*For input string") as failed:
-        sources.reference(b"a", "http://127.0.0.1:1")
+        reference_run(sources, b"a", "http://127.0.0.1:1")
     assert failed.value.error == "java.lang.NumberFormatException"
     cause = json.loads(failed.value.cause)
     assert cause["stackTrace"] == ["Handler.java:7 in Handle"]

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
 from chiron.workflow.errors import ChironError, WorkflowFailedError
@@ -73,7 +74,7 @@ def test_they_neither_emit_nor_read_streams(write):
 
 @needs_node
 def test_the_reference_run_has_them_answer(write):
-    run = Sources.read(write()).reference(b'{"n": 4}', "http://127.0.0.1:1")
+    run = reference_run(Sources.read(write()), b'{"n": 4}', "http://127.0.0.1:1")
     assert (run.outputs, run.output) == ({"t": '{"n":5}', "u": "10"}, "10")
 
 
@@ -81,20 +82,20 @@ def test_the_reference_run_has_them_answer(write):
 @pytest.mark.parametrize(("request_", "given"), [(b"{", "string"), (b"\xff", "object")])
 def test_the_reference_run_gives_them_what_a_wrap_does(write, request_, given):
     telling = write("module.exports = async event => typeof event.body\n", {"tasks": {"t": "more"}})
-    assert Sources.read(telling).reference(request_, "http://127.0.0.1:1").output == given
+    assert reference_run(Sources.read(telling), request_, "http://127.0.0.1:1").output == given
 
 
 @needs_node
 def test_the_reference_run_refuses_what_the_template_refuses(write):
     with pytest.raises(WorkflowFailedError, match="answered 413: PayloadTooLargeError"):
-        Sources.read(write()).reference(b"[%s0]" % (b"0," * 60_000), "http://127.0.0.1:1")
+        reference_run(Sources.read(write()), b"[%s0]" % (b"0," * 60_000), "http://127.0.0.1:1")
 
 
 @needs_node
 def test_the_reference_run_tells_their_errors(write):
     failing = write("module.exports = async () => { throw new TypeError('no stock') }\n")
     with pytest.raises(WorkflowFailedError, match=r"function more failed.*no stock") as failed:
-        Sources.read(failing).reference(b"", "http://127.0.0.1:1")
+        reference_run(Sources.read(failing), b"", "http://127.0.0.1:1")
     assert failed.value.error == "TypeError"
     cause = json.loads(failed.value.cause)
     assert cause["stackTrace"] == ["handler.js:1 in module.exports"]

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from chiron.deployment.local_launcher import LocalLauncher
+from chiron.evaluation.reference.sources import reference_run
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
 from chiron.scheduler.folder_settings import read_settings
@@ -218,7 +219,7 @@ def test_a_wrap_answers_as_the_reference(
     plan = plan_by_hand({"demo": [["Map.ItemReader", "Each"]]}, workflow="demo", trigger="data")
     request = b'{"key": "in"}'
     sources = Sources.read(folder, {}, store=emptied.place.url)
-    expected = sources.reference(request, "http://127.0.0.1:9").output
+    expected = reference_run(sources, request, "http://127.0.0.1:9").output
     with LocalLauncher(print, store=emptied.place).launch(folder.workflow, folder, plan) as running:
         answer = running.gateway.invoke("demo", request)
     assert json.loads(answer.text) == json.loads(expected) == [{"a": 1}, {"b": 2}]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from chiron.evaluation.reference.executor import Handler, run_reference
 from chiron.openfaas.languages import find_handler
 from chiron.openfaas.stack import StackFile, StackFunction, read_stack
 from chiron.workflow import documents
@@ -14,7 +15,6 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.forms import WORKFLOW_LIMIT
 from chiron.workflow.model import Task, Workflow
-from chiron.workflow.reference import Handler, run_reference
 
 DEEPEST = "[" * documents.LEVELS + "]" * documents.LEVELS
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from chiron.evaluation.reference.executor import Handler, ReferenceRun, run_reference
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import parse_workflow
-from chiron.workflow.reference import Handler, ReferenceRun, run_reference
 
 Refused = Callable[..., ChironError]
 Machine = Callable[..., dict[str, Any]]

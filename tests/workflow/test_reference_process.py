@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
+from chiron.evaluation.reference.executor import Handler, run_reference
 from chiron.workflow.data import bytes_of
 from chiron.workflow.folder import parse_workflow
-from chiron.workflow.reference import Handler, run_reference
 from tests.serving import Answering, served
 
 

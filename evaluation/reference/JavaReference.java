@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 
 /**
- * Calls a Java handler in the reference run: see chiron.workflow.reference_program.
+ * Calls a Java handler in the reference run: see chiron.evaluation.reference.handlers.
  *
  * The first argument is the folder of the templates' classes, of which it uses the model alone.
  */

@@ -25,9 +25,6 @@ from chiron.workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
-#: The style of a function deployed on its own.
-REMOTE = "remote"
-
 
 @dataclass(frozen=True)
 class Handler:
@@ -132,7 +129,7 @@ def _ran(
     try:
         return subprocess.run(
             # Neither import from the current folder nor leave bytecode in the users' folders.
-            tied([sys.executable, "-P", "-B", "-m", "chiron.workflow.reference_process"]),
+            tied([sys.executable, "-P", "-B", "-m", "chiron.evaluation.reference.process"]),
             input=json.dumps(job, default=dict),
             capture_output=True,
             encoding="utf-8",

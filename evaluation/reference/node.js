@@ -1,4 +1,4 @@
-// Calls a Node.js handler in the reference run: see chiron.workflow.reference_program.
+// Calls a Node.js handler in the reference run: see chiron.evaluation.reference.handlers.
 'use strict'
 
 const fs = require('fs')

@@ -11,18 +11,18 @@ from typing import Any
 
 from flask import Flask
 
-from chiron.workflow.data import bytes_of, given_to, resolve
-from chiron.workflow.errors import ChironError
-from chiron.workflow.execute import execute
-from chiron.workflow.flowing import Gave, run_buckets
-from chiron.workflow.model import Source, Stream, Task, Workflow
-from chiron.workflow.reference_handlers import (
+from chiron.evaluation.reference.handlers import (
     Emitted,
     Handler,
     StatusError,
     flask_answer,
     function_of,
 )
+from chiron.workflow.data import bytes_of, given_to, resolve
+from chiron.workflow.errors import ChironError
+from chiron.workflow.execute import execute
+from chiron.workflow.flowing import Gave, run_buckets
+from chiron.workflow.model import Source, Stream, Task, Workflow
 from chiron.wrap.core.buckets import triggers
 from chiron.wrap.core.buckets.own import MODULE, TriggerError, loaded
 from chiron.wrap.core.statemachine.errors import StatesError, cause_of, frames_of

@@ -1,0 +1,1 @@
+"""The reference executor: a slow and simple program whose answers deployments have to equal."""
