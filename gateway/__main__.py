@@ -18,8 +18,7 @@ from chiron.gateway import processes
 from chiron.gateway.access import Credentials
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.function_user import DEFAULT
-from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName, ProviderName
-from chiron.gateway.provider import GRACE_S, Provider
+from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 from chiron.gateway.server import Gateway, Settings
 
 
@@ -73,7 +72,6 @@ def main(arguments: list[str] | None = None) -> int:
             ready_s=options.ready_timeout,
             idle_s=options.idle_timeout,
             user=options.user,
-            provider=Provider.named(options.strict, options.grace),
         )
         processes.adopt_orphans()
         if asyncio.run(_serve(settings, options.with_stdin)):
@@ -104,10 +102,6 @@ def _parser() -> argparse.ArgumentParser:
     idle = "seconds that a connection may be idle or stuck (default %(default)g)"
     add("--idle-timeout", **seconds, default=Settings.idle_s, help=idle)
     add("--user", default=DEFAULT, help=f"user that functions run as, for root {default}")
-    strict = "treat functions as this provider does, for tests"
-    add("--strict", choices=get_args(ProviderName), help=strict)
-    grace = "with --strict, seconds after which it kills what it removes (default %(default)g)"
-    add("--grace", **seconds, default=GRACE_S, help=grace)
     stdin = "take [USER, PASSWORD] from the first line of standard input, and end when it ends"
     add("--with-stdin", action="store_true", help=stdin)
     return parser

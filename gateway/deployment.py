@@ -71,8 +71,6 @@ class CallLimits:
     answer_s: float
     #: The most concurrent requests of one replica, or None.
     inflight: int | None
-    #: Seconds that of-watchdog sleeps after SIGTERM, if its function then exits with 0.
-    asleep_s: float
 
 
 class _Body(BaseModel):
@@ -143,13 +141,6 @@ class Deployment(_Body):
         requested = self.requests.cpu if self.requests else None
         return math.ceil(1000 * cpu_cores(requested)) if requested else 0
 
-    def behind_watchdog(self) -> Deployment:
-        """Return a copy for a wrap that must wake of-watchdog when it ends, as no requests follow.
-
-        The Dockerfile of its template's image sets the same variable.
-        """
-        return self.model_copy(update={"env_vars": {"WRAP_LINGER_MS": "1", **self.env_vars}})
-
     def environment(self, secrets_dir: str, gateway_url: str) -> dict[str, str]:
         """Return the variables that a function gets in every backend."""
         return {
@@ -167,9 +158,7 @@ class Deployment(_Body):
             duration_s(self.env_vars.get(name, _DEFAULT_TIMEOUT)) or math.inf for name in timeouts
         )
         inflight = _whole_number("max_inflight", self.env_vars.get("max_inflight", "0"))
-        interval = self.env_vars.get("healthcheck_interval")
-        asleep = duration_s(interval) if interval else write
-        return CallLimits(read, min(write, execution), inflight or None, asleep)
+        return CallLimits(read, min(write, execution), inflight or None)
 
     @property
     def min_replicas(self) -> int | None:

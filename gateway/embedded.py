@@ -17,7 +17,7 @@ from typing import IO, cast
 from chiron.gateway import processes
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import images_folder
-from chiron.gateway.names import BackendName, ProviderName
+from chiron.gateway.names import BackendName
 
 _TIMEOUT_S = 30.0
 #: Seconds to wait for the last line of a gateway that has ended: its supervisor may say more.
@@ -33,7 +33,6 @@ class EmbeddedGateway:
     It ends by itself when this process ends in any way. The server is not imported here, as the
     import takes as long as most verbs do.
 
-    With `strict` it imitates that provider, for tests: see `python -m chiron.gateway --help`.
     `say` is called with each line of its log, in another thread.
     """
 
@@ -46,8 +45,6 @@ class EmbeddedGateway:
         ready_timeout_s: float | None = None,
         idle_timeout_s: float | None = None,
         backend: BackendName = "process",
-        strict: ProviderName | None = None,
-        grace_s: float | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         #: Its URL, once entered.
@@ -59,8 +56,6 @@ class EmbeddedGateway:
             "--images": (images or images_folder()).absolute(),
             "--ready-timeout": ready_timeout_s,
             "--idle-timeout": idle_timeout_s,
-            "--strict": strict,
-            "--grace": grace_s,
         }
         given = [(name, str(value)) for name, value in options.items() if value is not None]
         self._arguments = ["--with-stdin", *chain(*given)]

@@ -9,8 +9,6 @@ from chiron.gateway.errors import GatewayError
 
 #: The kinds of replicas: local processes, or Docker containers.
 BackendName = Literal["process", "docker"]
-#: Providers of OpenFaaS that the gateway can imitate.
-ProviderName = Literal["faasd", "kubernetes"]
 
 NAMESPACE = "openfaas-fn"
 #: The variables with the credentials of /system/*.

@@ -91,7 +91,6 @@ class Registry:
     def __init__(self, host: Host) -> None:
         self.host = host
         self._functions: dict[str, Function] = {}
-        self._leaving: set[str] = set()
         self._background = Tasks()
 
     def find(self, name: str) -> Function | None:
@@ -125,13 +124,11 @@ class Registry:
 
     async def update(self, deployment: Deployment) -> None:
         """Deploy a function again without losing a request; GatewayError (404) if it is unknown."""
-        self._present(deployment.service)
+        self.get(deployment.service)
         image = await self.host.backend.use(deployment.image)
         with ExitStack() as on_error:
             on_error.callback(image.release)
-            if self.host.provider.removes_first:
-                await self._present(deployment.service).newest.end()
-            function = self._present(deployment.service)
+            function = self.get(deployment.service)
             revision = self._revision(deployment, image, function.log)
             on_error.pop_all()
         replicas = deployment.min_replicas
@@ -141,59 +138,26 @@ class Registry:
 
     def scale(self, name: str, replicas: int) -> None:
         """Set the number of replicas of a function; GatewayError (404) if it is unknown."""
-        function = self._present(name)
+        function = self.get(name)
         check_replicas(function.name, replicas)
         function.newest.scale(replicas)
 
     async def remove(self, name: str) -> None:
-        """Forget a function and end its replicas in the background; 404 if unknown.
-
-        faasd ends them before it forgets and answers; Kubernetes answers before it forgets.
-        """
-        function = self._present(name)
-        if self.host.provider.removes_first:
-            await function.newest.end()
-            function = self._present(name)
-        if self.host.provider.removes_later:
-            self._leaving.add(function.name)
-            self._background.spawn(self._forget_when_ended(function))
-            return
+        """Forget a function and end its replicas in the background; 404 if unknown."""
+        function = self.get(name)
         del self._functions[function.name]
         self._background.spawn(function.retire())
 
     async def close(self) -> None:
         """End every function's replicas soon, and wait for them."""
         self.host.closing.set()
-        for function in self.all():
-            if function.name not in self._leaving:
-                del self._functions[function.name]
-                self._background.spawn(function.retire())
+        while self._functions:
+            _, function = self._functions.popitem()
+            self._background.spawn(function.retire())
         while self._background:
             await asyncio.wait(self._background)
 
-    def _present(self, name: str) -> Function:
-        """Like `get`, but raise for a function that is being removed: its service is gone."""
-        function = self.get(name)
-        if function.name in self._leaving:
-            raise GatewayError("unknown-function", f'services "{name}" not found', 404)
-        return function
-
-    async def _forget_when_ended(self, function: Function) -> None:
-        children = [replica.child for replica in function.newest.ready]
-        await function.retire()
-        if children:
-            asleep = asyncio.ensure_future(function.newest.slept(children))
-            closing = asyncio.ensure_future(self.host.closing.wait())
-            await asyncio.wait([asleep, closing], return_when=asyncio.FIRST_COMPLETED)
-            asleep.cancel()
-            closing.cancel()
-        del self._functions[function.name]
-        self._leaving.remove(function.name)
-
     def _check_new(self, name: str) -> None:
-        if name in self._leaving:
-            why = f'object is being deleted: deployments.apps "{name}" already exists'
-            raise GatewayError("being-removed", f"unable create Deployment: {why}", 500)
         if name in self._functions:
             message = f"service {name} already exists: deploy with --update to change it"
             raise GatewayError("service-exists", message)

@@ -8,15 +8,13 @@ import math
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chiron.gateway.backend import Backend, Child, ImageInUse, StartRequest
+from chiron.gateway.backend import Backend, ImageInUse, StartRequest
 from chiron.gateway.deployment import Deployment
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import LineReader, Log
-from chiron.gateway.provider import CpuPool, Provider
 from chiron.gateway.replica import Replica, StartFailedError
 from chiron.gateway.secret_store import SecretStore
 
@@ -25,7 +23,6 @@ _FIRST_DELAY_S = 0.25
 _PATIENCE_S = 1.0
 _LONGEST_DELAY_S = 30.0
 _STEADY_AFTER_S = 10.0
-_LOOK_S = 0.05
 _log = logging.getLogger("gateway")
 #: The fewest seconds that running calls have to end before their replica is stopped.
 _DRAIN_S = 60.0
@@ -41,8 +38,6 @@ class Host:
     ready_s: float
     # Limits parallel starts: starting Python takes a core, so many starts would all be late.
     starting: asyncio.Semaphore
-    provider: Provider
-    cpu_pool: CpuPool
     #: Set when the gateway ends: then calls have no time left.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -78,8 +73,6 @@ class Revision:
 
     def scale(self, replicas: int) -> None:
         """Keep `replicas` replicas running; surplus replicas drain and end."""
-        if self._host.provider.removes_first:
-            replicas = min(replicas, 1)
         self.desired = replicas
         while len(self._keepers) < replicas:
             self._keepers.append(asyncio.create_task(self._keep_one()))
@@ -88,34 +81,6 @@ class Revision:
             self._leaving.add(keeper)
             keeper.add_done_callback(self._leaving.discard)
         del self._keepers[replicas:]
-
-    async def end(self) -> None:
-        """End every replica as faasd does, which waits for the watchdog's sleep.
-
-        Raises GatewayError (500) if of-watchdog slept for longer; the replica is gone all the same.
-        """
-        if not self.desired:
-            return
-        children = [replica.child for replica in self.ready]
-        self.scale(0)
-        if not await self.slept(children) and self.limits.asleep_s > self.asleep_s:
-            name = self.deployment.service
-            message = f"error deleting container {name}: cannot delete running task {name}"
-            raise GatewayError("not-removed", message, 500)
-
-    @property
-    def asleep_s(self) -> float:
-        """The seconds that of-watchdog may sleep at the end of a replica."""
-        return min(self._host.provider.grace_s, self.limits.asleep_s)
-
-    async def slept(self, children: Sequence[Child]) -> bool:
-        """Wait while of-watchdog sleeps; return whether all `children` woke it by a failed exit."""
-        until = time.monotonic() + self.asleep_s
-        while time.monotonic() < until:
-            if children and all(each.ended.done() and each.ended.result() > 0 for each in children):
-                return True
-            await asyncio.sleep(_LOOK_S)
-        return False
 
     async def retire(self) -> None:
         """Drain and end every replica, and release the image, secrets and folder."""
@@ -145,9 +110,6 @@ class Revision:
         """Wait for a replica, scaling from zero if need be; GatewayError (503) with the reason."""
         name = self.deployment.service
         while (replica := self.next_ready()) is None:
-            if unreachable := self._host.provider.unreachable:
-                status, words = unreachable
-                raise GatewayError("not-ready", words.format(name), status)
             why = "it is being removed" if self._retired else self.problem
             if why:
                 message = f"function {name} is not ready: {why}; see faas-cli logs {name}"
@@ -167,22 +129,13 @@ class Revision:
         return self._folder / "secrets"
 
     async def _keep_one(self) -> None:
-        """Keep a replica running until cancelled, after reserving the CPU that it requests."""
-        async with self._host.cpu_pool.reserve(self.deployment.requested_millicores):
-            await self._run_again_and_again()
-
-    async def _run_again_and_again(self) -> None:
-        """Run one replica after another, with growing delays while they fail."""
+        """Run one replica after another until cancelled, with growing delays while they fail."""
         failures = 0
         while True:
             instance = f"{self.deployment.service}-{secrets.token_hex(3)}"
             began = time.monotonic()
             try:
                 why = await self._run(instance)
-                if self._host.provider.removes_first:
-                    self.desired, self._keepers = 0, []
-                    self._log.write(instance, f"gateway: {why}".encode())
-                    return
                 steady = time.monotonic() - began > _STEADY_AFTER_S
                 failures = 0 if steady else failures + 1
                 delay = backoff_s(failures - 1)
@@ -205,10 +158,7 @@ class Revision:
     async def _run(self, instance: str) -> str:
         """Run a replica until it ends; return how it ended."""
         folder = self._folder / instance.rpartition("-")[2]
-        deployment = self.deployment
-        if self._host.provider.grace_s:  # only then of-watchdog is imitated and must be woken
-            deployment = deployment.behind_watchdog()
-        order = StartRequest(instance, deployment, folder, self._secrets)
+        order = StartRequest(instance, self.deployment, folder, self._secrets)
         replica = None
         try:
             async with self._host.starting:

@@ -9,7 +9,7 @@ import os
 import resource
 import socket
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -25,7 +25,6 @@ from chiron.gateway.images import ImageStore, images_folder
 from chiron.gateway.metrics import Metrics
 from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 from chiron.gateway.process_backend import Launcher, ProcessBackend
-from chiron.gateway.provider import CpuPool, Provider
 from chiron.gateway.proxy import WHOLE_BODY_BYTES, Proxy
 from chiron.gateway.registry import Registry
 from chiron.gateway.replica import LAST_DRAIN_S
@@ -65,8 +64,6 @@ class Settings:
     idle_s: float = 60.0
     #: The user that functions run as if root runs the gateway.
     user: str = DEFAULT
-    #: How functions are started, replaced and removed.
-    provider: Provider = field(default_factory=Provider)
 
 
 class Gateway:
@@ -105,8 +102,6 @@ class Gateway:
             scratch=scratch,
             ready_s=settings.ready_s,
             starting=asyncio.Semaphore(_STARTS_PER_CORE * cores),
-            provider=settings.provider,
-            cpu_pool=CpuPool(1000 * cores if settings.provider.schedules else math.inf),
         )
         self._registry = Registry(host)
         metrics = Metrics()

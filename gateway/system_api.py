@@ -73,11 +73,7 @@ class SystemApi:
         """Return every function; none for an unknown namespace."""
         if request.query.get("namespace", names.NAMESPACE) not in ("", names.NAMESPACE):
             return web.json_response([])
-        found = [self._status(function) for function in self._registry.all()]
-        if self._registry.host.provider.removes_first:
-            for status in found:
-                status.pop("availableReplicas", None)
-        return web.json_response(found)
+        return web.json_response([self._status(function) for function in self._registry.all()])
 
     async def create(self, request: web.Request) -> web.Response:
         await self._registry.create(Deployment.parse(await _read_json(request)))
@@ -121,13 +117,8 @@ class SystemApi:
     async def info(self, request: web.Request) -> web.Response:
         """Return name and version; clients recognise the embedded gateway by its provider."""
         release = {"sha": "", "release": VERSION}
-        host = self._registry.host
-        provider = {
-            "provider": PROVIDER,
-            "version": release,
-            "orchestration": host.provider.orchestration or host.backend.name,
-            "removesFirst": host.provider.removes_first,
-        }
+        runs = self._registry.host.backend.name
+        provider = {"provider": PROVIDER, "version": release, "orchestration": runs}
         version = {"commit_message": "", **release}
         return web.json_response(
             {"provider": provider, "version": version, "arch": platform.machine()}

@@ -143,7 +143,7 @@ class Version(WireObject):
 class Provider(WireObject):
     """The platform of the functions, such as ``faasd`` on ``containerd``.
 
-    Only the embedded gateway reports whether it ends a function before it restarts it.
+    Only a gateway that imitates faasd reports that it ends a function before it restarts it.
     """
 
     provider: str = ""

@@ -35,6 +35,7 @@ from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+from tests.imitated import ImitatedGateway
 
 ENTRY = "pair-wrap1"
 #: Answers that the load waits for, however busy the machine is.
@@ -127,7 +128,7 @@ def gateway(launcher) -> Gateway:
 def strict(home) -> Iterator[tuple[EmbeddedGateway, Gateway]]:
     """A gateway that ends a function before it starts it anew, and starts none that has ended."""
     with (
-        EmbeddedGateway(strict="faasd", grace_s=10.0) as embedded,
+        ImitatedGateway("faasd", 10.0) as embedded,
         Gateway(embedded.url) as client,
     ):
         yield embedded, client

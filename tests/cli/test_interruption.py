@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from chiron.gateway.embedded import EmbeddedGateway
 from chiron.openfaas.client import Gateway
+from tests.imitated import ImitatedGateway
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_second_signal_while_all_is_removed_leaves_nothing_deployed(
 ):
     images = Path(environment["CHIRON_HOME"]) / "images"
     with (
-        EmbeddedGateway(images=images, strict="faasd", grace_s=10.0) as embedded,
+        ImitatedGateway("faasd", 10.0, images=images) as embedded,
         Gateway(embedded.url) as there,
     ):
         running = start(

@@ -9,12 +9,12 @@ import pytest
 from chiron.cli.place import build_local
 from chiron.deployment.deployed import deployed
 from chiron.deployment.launcher import Launcher
-from chiron.gateway.embedded import EmbeddedGateway
 from chiron.openfaas.client import Gateway
 from chiron.profiler.solo import solo_plan, solo_workflow
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.errors import ChironError
+from tests.imitated import ImitatedGateway
 
 KILLS_S = 2.0
 
@@ -23,7 +23,7 @@ KILLS_S = 2.0
 def launcher(home):
     """On a gateway that kills what takes longer to end."""
     with (
-        EmbeddedGateway(strict="faasd", grace_s=KILLS_S) as embedded,
+        ImitatedGateway("faasd", KILLS_S) as embedded,
         Gateway(embedded.url) as gateway,
     ):
         yield Launcher(gateway, build_local)
@@ -68,7 +68,7 @@ def test_a_removal_that_fails_is_tried_again_and_discards_nothing(launcher, laun
 def test_on_kubernetes_wraps_with_more_cpus_than_there_are_run_side_by_side_and_again(home, small):
     alone = solo_workflow(small.workflow)
     plan = solo_plan(alone)
-    with EmbeddedGateway(strict="kubernetes") as embedded, Gateway(embedded.url) as gateway:
+    with ImitatedGateway("kubernetes") as embedded, Gateway(embedded.url) as gateway:
         launcher = Launcher(gateway, build_local)
         for _ in range(2):
             with launcher.launch(alone, small, plan) as deployment:
@@ -85,7 +85,7 @@ def test_on_kubernetes_what_finds_no_room_is_called_pending(
     folder = write_folder(tmp_path / "f", one, fields={"wave": asks})
     plan = solo_plan(folder.workflow)
     with (
-        EmbeddedGateway(strict="kubernetes", grace_s=KILLS_S) as embedded,
+        ImitatedGateway("kubernetes", KILLS_S) as embedded,
         Gateway(embedded.url) as gateway,
     ):
         launcher = Launcher(gateway, build_local)
@@ -108,7 +108,7 @@ def test_of_a_build_that_does_not_start_the_one_before_is_not_taken(
     broken = write_folder(tmp_path / "broken" / "wave", one, {"wave": code}, {})
     plan = solo_plan(good.workflow)
     with (
-        EmbeddedGateway(strict=strict, grace_s=KILLS_S) as embedded,
+        ImitatedGateway(strict, KILLS_S) as embedded,
         Gateway(embedded.url) as gateway,
     ):
         launcher = Launcher(gateway, build_local)

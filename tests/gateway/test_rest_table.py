@@ -207,7 +207,7 @@ def test_a_secret_whose_name_could_leave_its_folder_is_400(system, name):
 def test_info_lets_a_client_know_the_embedded_gateway(system):
     info = system("GET", "info").json()
     assert info["provider"]["provider"] == "chiron-embedded"
-    assert set(info["provider"]) == {"provider", "version", "orchestration", "removesFirst"}
+    assert set(info["provider"]) == {"provider", "version", "orchestration"}
     assert set(info["provider"]["version"]) == {"sha", "release"}
     assert set(info["version"]) == {"commit_message", "sha", "release"}
     assert info["arch"]

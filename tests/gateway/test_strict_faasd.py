@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import requests
 
-from chiron.gateway.embedded import EmbeddedGateway
+from tests.imitated import ImitatedGateway
 
 TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
 def gateway(store):
-    with EmbeddedGateway(images=store.root, strict="faasd", grace_s=2.0) as running:
+    with ImitatedGateway("faasd", 2.0, images=store.root) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 import requests
 
-from chiron.gateway.embedded import EmbeddedGateway
+from tests.imitated import ImitatedGateway
 
 TIMEOUT_S = 60
 CORES = len(os.sched_getaffinity(0))
@@ -17,7 +17,7 @@ SLEEPY = {"envVars": {"healthcheck_interval": "1s"}}
 
 @pytest.fixture(scope="module")
 def gateway(store):
-    with EmbeddedGateway(images=store.root, strict="kubernetes", grace_s=2.0) as running:
+    with ImitatedGateway("kubernetes", 2.0, images=store.root) as running:
         yield running
 
 
@@ -101,7 +101,7 @@ def test_a_new_version_without_room_leaves_the_old_one_serving(ready, system):
 
 def test_a_gateway_ends_while_functions_are_pending_and_being_removed(store, make_image):
     make_image("ends")
-    with EmbeddedGateway(images=store.root, strict="kubernetes", grace_s=600.0) as gateway:
+    with ImitatedGateway("kubernetes", 600.0, images=store.root) as gateway:
         url = f"{gateway.url}/system/functions"
         for name, fields in {"pending": {"requests": {"cpu": "9000"}}, "leaving": {}}.items():
             body = {"service": name, "image": "ends", **fields}
