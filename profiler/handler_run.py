@@ -21,7 +21,6 @@ STARTING = frozenset({"clone", "clone3", "fork", "vfork"})
 class Strand:
     """A thread, which may share the GIL, or a process that works for the function, in seconds."""
 
-    tid: int
     start_s: float
     end_s: float
     shares_gil: bool
@@ -79,7 +78,7 @@ def _strands(
         for call in trace.calls
         if call.tid == tid and call.start_s < end_s and _end(call, end_s) > start_s
     )
-    yield Strand(tid, start_s, end_s, shares_gil, calls)
+    yield Strand(start_s, end_s, shares_gil, calls)
     for call in calls:
         if call.name in STARTING and call.result.isdecimal() and call.start_s >= start_s:
             child = int(call.result)

@@ -189,12 +189,6 @@ class _Flat:
         faults.raise_all()
 
 
-def _declared(fields: Fields, output: str) -> str:
-    given = fields.inner("output").inner(output, "type size value")
-    given.numbers("size")
-    return output
-
-
 def _value(given: Fields) -> Read:
     return _of(given.inner("value", "function parameter"))
 
