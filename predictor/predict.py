@@ -131,11 +131,6 @@ class Predictor:
         image = self._apart(tuple(map(len, processes)))
         return _rounded(self._simulator.run(image, chain(*processes)).ends_ms())
 
-    def stage_ms(self, processes: Processes, cpus: int, mechanism: str) -> float:
-        """Return the latency of a wrap whose tasks all start at once, with gathering of results."""
-        gathering_ms = mechanism_of(mechanism).costs(self.platform).gathering_ms(len(processes))
-        return max(self.simulate(processes, cpus, mechanism)) + gathering_ms
-
     def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
         plan, workflow, made = self._wired(plan, workflow)
         image = self._simulator.image(made.execution)

@@ -75,16 +75,6 @@ class Wrap(Document):
         """All tasks of the wrap, by process."""
         return tuple(task for process in self.processes for task in process)
 
-    def part(self, tasks: Collection[str]) -> Processes:
-        """Return the wrap's processes restricted to `tasks`; empty if the wrap has none of them.
-
-        The main process comes first, even if empty. Other processes without tasks are left out.
-        """
-        wanted = frozenset(tasks)
-        main, *further = (tuple(t for t in each if t in wanted) for each in self.processes)
-        others = tuple(filter(None, further))
-        return (main, *others) if main or others else ()
-
 
 class Within(Document):
     """The predicted latency of the ``percentile``, and its range."""
@@ -215,12 +205,6 @@ class Plan(Document):
             return self
         wraps = tuple(wrap.model_copy(update={"replicas": count}) for wrap in self.wraps)
         return self.model_copy(update={"wraps": wraps})
-
-    def parts(self, tasks: Collection[str]) -> list[tuple[int, Processes]]:
-        """Return the index and `Wrap.part` of each wrap with some of `tasks`, such as a stage's."""
-        wanted = frozenset(tasks)
-        parts = ((index, wrap.part(wanted)) for index, wrap in enumerate(self.wraps))
-        return [(index, processes) for index, processes in parts if processes]
 
     def check_against(self, workflow: Workflow) -> None:
         """Raise unless every task of `workflow` is in exactly one process.

@@ -9,7 +9,7 @@ from itertools import permutations, product
 from operator import add
 from typing import Any
 
-from chiron.predictor.mechanisms import EVERYWHERE
+from chiron.predictor.mechanisms import EVERYWHERE, mechanism_of
 from chiron.predictor.predict import Predictor
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
@@ -17,7 +17,7 @@ from chiron.scheduler.slots import slots
 from chiron.workflow.documents import Document
 from chiron.workflow.folder import parse_workflow
 from chiron.workflow.model import Workflow
-from chiron.workflow.plan import Plan
+from chiron.workflow.plan import Plan, Processes
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
@@ -128,9 +128,15 @@ def least_latencies_ms(profile: Profile, platform: Platform, mechanism: str) -> 
             latency_ms = max(map(add, times, sorted(offsets[count - 1])))
         else:
             orders = _orders(processes)
-            latency_ms = min(predictor.stage_ms(o, count, mechanism) for o in orders)
+            latency_ms = min(stage_ms(predictor, o, count, mechanism) for o in orders)
         least_ms[count - 1] = min(least_ms[count - 1], latency_ms)
     return [min(least_ms[: n + 1]) for n in range(len(names))]
+
+
+def stage_ms(predictor: Predictor, processes: Processes, cpus: int, mechanism: str) -> float:
+    """Return the latency of a wrap whose tasks all start at once, with gathering of results."""
+    gathering_ms = mechanism_of(mechanism).costs(predictor.platform).gathering_ms(len(processes))
+    return max(predictor.simulate(processes, cpus, mechanism)) + gathering_ms
 
 
 def _partitions(names: Process) -> Iterator[tuple[Process, ...]]:

@@ -114,7 +114,7 @@ def _compared(case: Case, folder: Path, samples: int) -> PublishedCase:
 def widest_stage(plan: Plan, workflow: Workflow) -> int:
     """Return the most processes of a stage, over all wraps."""
     return max(
-        sum(sum(map(bool, processes)) for _, processes in plan.parts(stage))
+        sum(not {*stage}.isdisjoint(tasks) for wrap in plan.wraps for tasks in wrap.processes)
         for stage in workflow.stages
     )
 

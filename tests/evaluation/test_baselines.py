@@ -11,6 +11,7 @@ from chiron.evaluation import optional
 from chiron.evaluation.prediction.baselines.features import (
     Sample,
     WrapShape,
+    parts_of,
     sample_of,
 )
 from chiron.evaluation.prediction.baselines.learning import (
@@ -22,6 +23,7 @@ from chiron.evaluation.prediction.baselines.learning import (
 )
 from chiron.scheduler.layout import plan_from_layout
 from chiron.workflow.folder import parse_workflow
+from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.profile import FunctionProfile, Period
 
 
@@ -51,6 +53,18 @@ def learnable() -> list[Sample]:
         for name, cpu_ms in (("short", 10.0), ("middle", 20.0), ("long", 30.0))
         for threads in divisions
     ]
+
+
+def test_the_parts_of_a_stage_are_the_wraps_with_its_tasks_and_their_processes():
+    wraps = tuple(
+        Wrap(name=name, cpus=1, memory_mib=1, mechanism="fork", processes=processes)
+        for name, processes in (("v", (("a", "e"), ("b",), ("d", "f"))), ("w", (("c",),)))
+    )
+    plan = Plan(format=2, workflow="demo", planner="pgp", wraps=wraps, cpus=2)
+    assert parts_of(plan, ("b", "a")) == [(0, (("a",), ("b",)))]
+    assert parts_of(plan, ("c", "d")) == [(0, ((), ("d",))), (1, (("c",),))]
+    assert parts_of(plan, ("e", "f")) == [(0, (("e",), ("f",)))]
+    assert parts_of(plan, ()) == []
 
 
 def mean_error(samples: list[Sample], predicted_ms: list[float]) -> float:

@@ -12,6 +12,7 @@ from chiron.evaluation.scheduling.exhaustive import (
     in_stages,
     least_latencies_ms,
     random_profile,
+    stage_ms,
     workflow_of,
 )
 from chiron.evaluation.scheduling.published import published_ms
@@ -35,7 +36,7 @@ def test_the_least_latency_of_one_process_is_that_of_its_best_order(kinds):
     profile = random_profile(3, kinds, seed=2)
     predictor = Predictor(profile, PLATFORM)
     best_ms = min(
-        predictor.stage_ms((order,), 1, "fork") for order in permutations(profile.functions)
+        stage_ms(predictor, (order,), 1, "fork") for order in permutations(profile.functions)
     )
     least_ms = least_latencies_ms(profile, PLATFORM, "fork")
     assert least_ms[0] == pytest.approx(best_ms, abs=1e-4)
@@ -57,5 +58,5 @@ def test_the_published_algorithm_puts_waiting_functions_with_computing_ones():
     workflow = workflow_of(in_stages(profile, 1))
     (options,) = Options.all_of(job_of(workflow, profile, CHEAP, 100.0), "fork")
     dealt = (("f0000", "f0002"), ("f0001", "f0003"))
-    dealt_ms = Predictor(profile, CHEAP).stage_ms(dealt, 2, "fork")
+    dealt_ms = stage_ms(Predictor(profile, CHEAP), dealt, 2, "fork")
     assert published_ms(options, 2) < dealt_ms

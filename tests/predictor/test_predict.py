@@ -9,6 +9,7 @@ from by_hand import FUNCTIONS, TWO_WRAPS, WORKFLOW, Wraps, plan
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chiron.evaluation.scheduling.exhaustive import stage_ms
 from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.wiring import as_idle
 from chiron.workflow.errors import ChironError
@@ -116,9 +117,9 @@ def test_threads_of_one_process_begin_in_its_order_and_take_turns(costs, profile
 def test_what_a_function_computes_at_once_needs_cores_of_its_own(platform, profile):
     known = profile(a="cpu 2 native*2.5 10 block 3", b="cpu 12")
     predictor = Predictor(known, platform())
-    alone_ms = {cpus: predictor.stage_ms((("a",),), cpus, "pool") for cpus in (4, 2, 1)}
+    alone_ms = {cpus: stage_ms(predictor, (("a",),), cpus, "pool") for cpus in (4, 2, 1)}
     assert alone_ms == {4: 15.0, 2: 17.5, 1: 30.0}
-    assert predictor.stage_ms((("a",), ("b",)), 2, "pool") == 2 + (25 + 10) / 2 + 3
+    assert stage_ms(predictor, (("a",), ("b",)), 2, "pool") == 2 + (25 + 10) / 2 + 3
 
 
 def test_an_empty_main_process_only_waits(costs, profile):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oracle import Process, simulate
 from test_kernel import close
 
+from chiron.evaluation.prediction.baselines.features import parts_of
 from chiron.predictor.equations import call_ms
 from chiron.predictor.explain import explain
 from chiron.predictor.mechanisms import mechanism_of
@@ -195,7 +196,7 @@ def by_equations_ms(plan: Plan, workflow: Workflow, profile: Profile, platform: 
     """Equations (1) to (4): every wrap of every stage by itself, stages one after another."""
     total_ms = platform.request_ms + platform.stage_ms * (len(workflow.stages) - 1)
     for stage in workflow.stages:
-        parts = plan.parts(stage)
+        parts = parts_of(plan, stage)
         home = parts[0][0] == 0
         total_ms += max(
             _called_ms(place, len(parts), home, platform)

@@ -35,13 +35,9 @@ def test_a_sound_plan_is_read_and_written_the_same(plan):
     assert validate(Plan, parse_json(dump(sound), "plan"), "plan") == sound
 
 
-def test_the_parts_of_a_stage_are_the_wraps_with_its_tasks_and_their_processes(plan):
+def test_the_tasks_of_a_wrap_are_those_of_its_processes(plan):
     processes = [["a", "e"], ["b"], ["d", "f"]]
     sound = validate(Plan, changed(plan, PROCESSES, processes), "plan")
-    assert sound.parts(("b", "a")) == [(0, (("a",), ("b",)))]
-    assert sound.parts(("c", "d")) == [(0, ((), ("d",))), (1, (("c",),))]
-    assert sound.parts(("e", "f")) == [(0, (("e",), ("f",)))]
-    assert sound.parts(()) == []
     assert sound.wraps[0].tasks == ("a", "e", "b", "d", "f")
 
 

@@ -8,14 +8,14 @@ cycle and memory bandwidth. Lengths of periods, which Chiron's predictor uses to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from math import log1p
 from typing import Literal, NamedTuple, get_args
 
 from chiron.predictor.mechanisms import mechanism_of
 from chiron.workflow.model import Workflow
-from chiron.workflow.plan import Plan
+from chiron.workflow.plan import Plan, Processes
 from chiron.workflow.profile import FunctionProfile, PeriodKind, Profile
 
 #: The functions that run as the threads of one process, in the order in which they start.
@@ -72,11 +72,25 @@ def sample_of(
                     for process in processes
                 ),
             )
-            for index, processes in plan.parts(stage)
+            for index, processes in parts_of(plan, stage)
         )
         for stage in workflow.stages
     )
     return Sample(name, plan.mechanisms, stages, measured_ms)
+
+
+def parts_of(plan: Plan, tasks: Collection[str]) -> list[tuple[int, Processes]]:
+    """Return the index of each wrap with some of `tasks`, and its processes restricted to them.
+
+    The main process comes first, even if empty. Other processes without tasks are left out.
+    """
+    wanted, found = frozenset(tasks), list[tuple[int, Processes]]()
+    for index, wrap in enumerate(plan.wraps):
+        main, *further = (tuple(t for t in each if t in wanted) for each in wrap.processes)
+        others = tuple(filter(None, further))
+        if main or others:
+            found.append((index, (main, *others)))
+    return found
 
 
 def delay_ms(sample: Sample) -> float:
