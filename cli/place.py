@@ -20,7 +20,6 @@ from chiron.deployment.launcher import Launcher
 from chiron.deployment.publish import publish
 from chiron.gateway.build import LANGS, FunctionSource, build, build_in_docker
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import ImageStore, images_folder
 from chiron.gateway.names import BackendName as Backend
 from chiron.generator.stores import StorePlace
@@ -118,16 +117,11 @@ def embedded_gateway(
     If the gateway dies, `lost` is set. The block must end then, and ``gateway-lost`` is raised:
     another gateway would not have the deployments.
     """
-    try:
-        with (
-            EmbeddedGateway(
-                port, user=user, password=password, backend=backend, say=_warn
-            ) as embedded,
-            _noticing(embedded, lost) if lost else nullcontext(),
-        ):
-            yield embedded.url
-    except GatewayError as error:
-        raise ChironError(error.code, error.message, status=error.status) from None
+    with (
+        EmbeddedGateway(port, user=user, password=password, backend=backend, say=_warn) as embedded,
+        _noticing(embedded, lost) if lost else nullcontext(),
+    ):
+        yield embedded.url
 
 
 def _warn(line: str) -> None:
@@ -218,11 +212,11 @@ def _build_all(
         source = FunctionSource(name, function.image, function.lang, folder, template)
         try:
             build_one(source, dict(function.build_args))
-        except GatewayError as error:
+        except ChironError as error:
             raise ChironError(
                 error.code, error.message, functions=[name], status=error.status
             ) from None
-        except OSError as error:  # what reading the function raises is a GatewayError
+        except OSError as error:  # what reading the function raises is a ChironError
             message = (
                 f"{error.filename} cannot be written: {error.strerror}: set CHIRON_HOME to a "
                 "folder that can"

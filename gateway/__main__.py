@@ -16,10 +16,10 @@ from typing import Any, get_args
 
 from chiron.gateway import processes
 from chiron.gateway.access import Credentials
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.function_user import DEFAULT
 from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
 from chiron.gateway.server import Gateway, Settings
+from chiron.workflow.errors import ChironError
 
 
 async def _serve(settings: Settings, end_with_stdin: bool) -> bool:
@@ -77,8 +77,8 @@ def main(arguments: list[str] | None = None) -> int:
         if asyncio.run(_serve(settings, options.with_stdin)):
             processes.kill_descendants()
             message = "the supervisor of the gateway was killed: restart it"
-            raise GatewayError("supervisor-lost", message)
-    except GatewayError as error:
+            raise ChironError("supervisor-lost", message)
+    except ChironError as error:
         print(f"error: {error.message}", file=sys.stderr)
         return 2
     return 0
@@ -108,14 +108,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _credentials(from_stdin: bool) -> Credentials | None:
-    """Return the given credentials, if any; raises GatewayError if only half of them is given."""
+    """Return the given credentials, if any; raises ChironError if only half of them is given."""
     if from_stdin:
         user, password = json.loads(sys.stdin.readline() or "[null, null]")
     else:
         user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
     if bool(user) != bool(password):
         message = f"credentials need both: set {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither"
-        raise GatewayError("half-credentials", message)
+        raise ChironError("half-credentials", message)
     return Credentials(user, password) if user and password else None
 
 

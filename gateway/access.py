@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 JSON = "application/json"
 _HOST = re.compile(r"(?:\[([^]]*)\]|([^:]*))(?::\d*)?")
@@ -61,7 +61,7 @@ def refuse_cross_site(
         secret: whether a secret is required as well. Then any Host is accepted, as no page under a
             rebound name has the secret.
 
-    Raises GatewayError: 403 ``unknown-host``, ``cross-origin`` or ``callback``; 415
+    Raises ChironError: 403 ``unknown-host``, ``cross-origin`` or ``callback``; 415
     ``unsupported-media-type``.
     """
     host = header("Host") or ""
@@ -69,18 +69,19 @@ def refuse_cross_site(
         message = (
             f"Host {host!a} may be a web page's: use an address or localhost, or ask for a secret"
         )
-        raise GatewayError("unknown-host", message, 403)
+        raise ChironError("unknown-host", message, status=403)
     if header("Origin") not in (None, f"http://{host}", f"https://{host}"):
-        raise GatewayError("cross-origin", "web pages of other sites may not do this", 403)
+        raise ChironError("cross-origin", "web pages of other sites may not do this", status=403)
     # A caller of functions chooses the callback's URL and, by an echo, its body.
     if header("X-Function-Status") is not None:
-        raise GatewayError("callback", "the answer of an asynchronous call may not do this", 403)
+        message = "the answer of an asynchronous call may not do this"
+        raise ChironError("callback", message, status=403)
     empty = header("Content-Length") in (None, "0") and header("Transfer-Encoding") is None
     if method == "POST" and not empty:
         media_type = (header("Content-Type") or "").partition(";")[0].strip().lower()
         if media_type not in types:
             message = f"the body has to be {' or '.join(types)}, by its Content-Type"
-            raise GatewayError("unsupported-media-type", message, 415)
+            raise ChironError("unsupported-media-type", message, status=415)
 
 
 def _cannot_be_rebound(host: str) -> bool:

@@ -126,7 +126,7 @@ class Backend(Protocol):
         """A second listener, if replicas cannot reach the gateway's own."""
 
     async def use(self, reference: str) -> ImageInUse:
-        """Take the current version of an image into use; GatewayError if there is none."""
+        """Take the current version of an image into use; ChironError if there is none."""
 
     async def usage(self, children: Sequence[Child]) -> processes.Usage:
         """Return the current usage of `children` and their descendants."""

@@ -23,9 +23,9 @@ import yaml
 
 from chiron.gateway import docker_engine, javac, names, npm, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore, home
 from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings, handler_file, meant
+from chiron.workflow.errors import ChironError
 from chiron.workflow.python_code import syntax_tree
 
 #: Files that tools leave beside code, perhaps while it is copied.
@@ -59,8 +59,8 @@ class FunctionSource:
     handler: Path
     own_template: Path | None = None
 
-    def fault(self, code: str, message: str) -> GatewayError:
-        return GatewayError(code, f"function {self.name}: {message}")
+    def fault(self, code: str, message: str) -> ChironError:
+        return ChironError(code, f"function {self.name}: {message}")
 
 
 def build(
@@ -79,7 +79,7 @@ def build(
         venv_cache: the folder of venvs; ``$CHIRON_HOME/venvs`` if None.
         say: called with each installation, and with paths in the code that will not exist.
 
-    Raises GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
+    Raises ChironError: unknown lang, missing template or handler, requirements pip cannot install.
     """
     checked = check(function, templates)
     if _names(function.handler, CONTAINER_FOLDER) and not Path(CONTAINER_FOLDER).exists():
@@ -118,7 +118,7 @@ class CheckedBuild:
 
 
 def check(function: FunctionSource, templates: Path) -> CheckedBuild:
-    """Check a function before it is built; raises GatewayError as `build` does."""
+    """Check a function before it is built; raises ChironError as `build` does."""
     names.function_name(function.name)
     reference = names.image_reference(function.image)
     style = STYLES.get(function.lang)
@@ -140,7 +140,7 @@ def check(function: FunctionSource, templates: Path) -> CheckedBuild:
 
 
 def _check_handler(function: FunctionSource, entry: str) -> None:
-    """Raise GatewayError unless its handler defines `entry` at its top level."""
+    """Raise ChironError unless its handler defines `entry` at its top level."""
     path = handler_file(function.handler)
     if not path.is_file():
         said = f"no handler.py in {function.handler}: create it with a {entry}"
@@ -173,7 +173,7 @@ def compose(function: FunctionSource, lay_template: Callable[[Path], None], fold
     (folder / "function" / "__init__.py").touch()
 
 
-def _not_copied(function: FunctionSource, error: OSError) -> GatewayError:
+def _not_copied(function: FunctionSource, error: OSError) -> ChironError:
     """Return the error with the first reason why a folder could not be copied."""
     reason = error.args[0][0][2] if isinstance(error, shutil.Error) else str(error)
     mend = ": free some space there" if f"[Errno {errno.ENOSPC}]" in reason else ""
@@ -256,7 +256,7 @@ def build_in_docker(
         templates: folder with one folder per template, each with a Dockerfile.
         arguments: build arguments of the template's Dockerfile, such as ``BASE_IMAGE``.
 
-    Raises GatewayError: as `build`, no usable engine, or a failed build.
+    Raises ChironError: as `build`, no usable engine, or a failed build.
     """
     if function.lang in (*STYLES, _WRAP):
         checked = check(function, templates)
@@ -281,7 +281,7 @@ def build_in_docker(
         context.mkdir()
         fill(context)
         before = None
-        with contextlib.suppress(GatewayError):
+        with contextlib.suppress(ChironError):
             before = docker_engine.find_image(client, reference).id
         built = _build_in_engine(client, function, reference, context, given, stage)
         if before is not None:

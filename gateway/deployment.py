@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from chiron.gateway import names
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 # Kubernetes' suffixes, and Docker's lower-case suffixes of older stack files.
 _MEMORY_UNITS = {
@@ -37,18 +37,18 @@ _List = Annotated[list[str], BeforeValidator(lambda value: [] if value is None e
 
 
 def memory_bytes(text: str) -> int:
-    """Return the bytes of a memory quantity such as ``128Mi``; raises GatewayError if it is bad."""
+    """Return the bytes of a memory quantity such as ``128Mi``; raises ChironError if it is bad."""
     match = _MEMORY.fullmatch(text)
     if match is None or match[2] not in _MEMORY_UNITS:
-        raise GatewayError("bad-quantity", f"memory {text!r}: write it like 128Mi or 1Gi")
+        raise ChironError("bad-quantity", f"memory {text!r}: write it like 128Mi or 1Gi")
     return int(float(match[1]) * _MEMORY_UNITS[match[2]])
 
 
 def cpu_cores(text: str) -> float:
-    """Return the cores of a CPU quantity such as ``500m`` or ``2``; raises GatewayError if bad."""
+    """Return the cores of a CPU quantity such as ``500m`` or ``2``; raises ChironError if bad."""
     match = _CPU.fullmatch(text)
     if match is None or float(match[1]) == 0:
-        raise GatewayError("bad-quantity", f"cpu {text!r}: write it like 500m or 2")
+        raise ChironError("bad-quantity", f"cpu {text!r}: write it like 500m or 2")
     return float(match[1]) / (1000 if match[2] else 1)
 
 
@@ -57,7 +57,7 @@ def duration_s(text: str) -> float:
     if re.fullmatch(_NUMBER, text):
         return float(text)
     if not _DURATION.fullmatch(text):
-        raise GatewayError("bad-quantity", f"duration {text!r}: write it like 500ms, 60s or 1m30s")
+        raise ChironError("bad-quantity", f"duration {text!r}: write it like 500ms, 60s or 1m30s")
     return sum(float(value) * _TIME_UNITS[unit] for value, unit in _TIME_PART.findall(text))
 
 
@@ -102,13 +102,13 @@ class Deployment(_Body):
 
     @classmethod
     def parse(cls, body: Any) -> Deployment:
-        """Check a decoded JSON body and its quantities; raises GatewayError with the field."""
+        """Check a decoded JSON body and its quantities; raises ChironError with the field."""
         try:
             deployment = cls.model_validate(body)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "body"
-            raise GatewayError("bad-deployment", f"deployment: {where}: {first['msg']}") from error
+            raise ChironError("bad-deployment", f"deployment: {where}: {first['msg']}") from error
         names.function_name(deployment.service)
         names.check_namespace(deployment.namespace)
         names.image_reference(deployment.image)
@@ -171,10 +171,10 @@ def check_replicas(service: str, replicas: int) -> None:
     """Raise unless this gateway can run that many replicas of a function."""
     if not 0 <= replicas <= _MAX_REPLICAS:
         message = f"function {service}: replicas must be 0 to {_MAX_REPLICAS}"
-        raise GatewayError("bad-replicas", message)
+        raise ChironError("bad-replicas", message)
 
 
 def _whole_number(name: str, text: str) -> int:
     if not re.fullmatch("[0-9]{1,18}", text):
-        raise GatewayError("bad-number", f"{name}: {text!r} is not a whole number")
+        raise ChironError("bad-number", f"{name}: {text!r} is not a whole number")
     return int(text)

@@ -33,10 +33,10 @@ from chiron.gateway.backend import (
     above_limit,
 )
 from chiron.gateway.docker_engine import engine_errors
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import LineReader, Pauses
 from chiron.gateway.names import BackendName
 from chiron.gateway.processes import CpuMeter, Usage
+from chiron.workflow.errors import ChironError
 
 #: The path that of-watchdog forwards to the function if the image sets the variable `ready_path`.
 _WATCHDOG_READY_PATH = "/_/ready"
@@ -87,7 +87,7 @@ class DockerBackend:
             scratch: folder of the gateway's temporary files.
             on_lost: called if the supervisor process ends by itself.
 
-        Raises GatewayError: docker-py is missing, no engine answers, access is denied, or the
+        Raises ChironError: docker-py is missing, no engine answers, access is denied, or the
         engine is not on this machine.
         """
         client = await asyncio.to_thread(docker_engine.connect)
@@ -186,7 +186,7 @@ class DockerBackend:
 
     def _nothing_left(self) -> bool:
         """Return whether no container of this gateway is left; False if the engine is gone."""
-        with contextlib.suppress(GatewayError):
+        with contextlib.suppress(ChironError):
             return not docker_engine.owned_containers(self.client, self.owner)
         return False
 
@@ -254,7 +254,7 @@ class Container(Child):
                 output = container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
                 container.start()
                 container.reload()
-        except GatewayError as error:
+        except ChironError as error:
             self._tell(self.end, NOT_STARTED, error.message)
         else:
             self._run(container, output)
@@ -278,7 +278,7 @@ class Container(Child):
                 code = container.wait(timeout=None)["StatusCode"]
                 container.reload()
             self._conclude(code, container.attrs["State"]["OOMKilled"])
-        except GatewayError as error:
+        except ChironError as error:
             self.fault = error.message
             self._tell(self.end, _LOST)
         finally:
@@ -337,7 +337,7 @@ def unframed(stream: bytes) -> tuple[bytes, bytes]:
 
 def _kill(container: Any, number: Signals) -> None:
     # Errors do not matter: the container has ended by itself, or the engine is gone.
-    with contextlib.suppress(GatewayError), engine_errors():
+    with contextlib.suppress(ChironError), engine_errors():
         container.kill(signal=int(number))
 
 
@@ -350,7 +350,7 @@ def container_usage(containers: Sequence[Container], meter: CpuMeter) -> Usage:
         running, pid = child.running, child.pid
         if running is None or pid is None:
             continue
-        with contextlib.suppress(GatewayError), engine_errors():
+        with contextlib.suppress(ChironError), engine_errors():
             now = running.stats(stream=False, one_shot=True)
             cpu_s[pid] = now["cpu_stats"]["cpu_usage"]["total_usage"] / _NS_PER_S
             since[pid] = child.since

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chiron.gateway import names, processes
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 #: The timeout of an ordinary answer of the engine, in seconds.
 _TIMEOUT_S = 60
@@ -49,21 +49,21 @@ _ENGINE_LIMIT_S = 60.0
 def connect() -> Any:
     """Return docker-py's client of the engine at DOCKER_HOST, or at the usual socket.
 
-    Raises GatewayError: docker-py is not installed, no engine answers, or access is denied.
+    Raises ChironError: docker-py is not installed, no engine answers, or access is denied.
     """
     try:
         import docker
     except ImportError:
         line = f"{shlex.quote(sys.executable)} -m pip install 'chiron-openfaas[docker]'"
         message = f"docker-py is not installed: {line}"
-        raise GatewayError("no-docker-py", message) from None
+        raise ChironError("no-docker-py", message) from None
     with engine_errors():
         return docker.from_env(timeout=_TIMEOUT_S)
 
 
 @contextlib.contextmanager
 def engine_errors() -> Iterator[None]:
-    """Turn docker-py's errors, and those of its connection, into GatewayErrors."""
+    """Turn docker-py's errors, and those of its connection, into ChironErrors."""
     import docker
     import requests
 
@@ -71,7 +71,7 @@ def engine_errors() -> Iterator[None]:
         yield
     except docker.errors.APIError as error:
         said = error.explanation or str(error)
-        raise GatewayError("docker-refuses", f"Docker says: {one_line(said)}") from error
+        raise ChironError("docker-refuses", f"Docker says: {one_line(said)}") from error
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
         raise _unreachable(error) from error
 
@@ -82,7 +82,7 @@ def one_line(text: object) -> str:
 
 
 def host_address(client: Any) -> str:
-    """Return this machine's address on the engine's bridge, for containers; or GatewayError."""
+    """Return this machine's address on the engine's bridge, for containers; or ChironError."""
     import psutil  # not in the supervisor, to save memory
 
     with engine_errors():
@@ -92,7 +92,7 @@ def host_address(client: Any) -> str:
     for address in psutil.net_if_addrs().get(interface or "", []):
         if address.family == socket.AF_INET:
             return address.address
-    raise GatewayError(
+    raise ChironError(
         "no-bridge",
         f"Docker's network {NETWORK} is not on this machine: use this machine's own engine, "
         "neither rootless nor in a virtual machine nor started with --bridge=none",
@@ -100,7 +100,7 @@ def host_address(client: Any) -> str:
 
 
 def find_image(client: Any, reference: str) -> Any:
-    """Return the current image of `reference`; GatewayError: it is missing, or no engine."""
+    """Return the current image of `reference`; ChironError: it is missing, or no engine."""
     import docker
 
     with engine_errors():
@@ -109,7 +109,7 @@ def find_image(client: Any, reference: str) -> Any:
         except docker.errors.ImageNotFound:
             mend = "build it with chiron build --backend docker, or with faas-cli build"
             message = f"image {reference} not found in Docker: {mend}"
-            raise GatewayError("image-missing", message) from None
+            raise ChironError("image-missing", message) from None
 
 
 def owned_containers(client: Any, owner: str | None = None) -> list[Any]:
@@ -124,13 +124,13 @@ def owned_containers(client: Any, owner: str | None = None) -> list[Any]:
 
 def remove(container: Any) -> None:
     """Remove a container, running or not; ignores a removal by another program meanwhile."""
-    with contextlib.suppress(GatewayError), engine_errors():
+    with contextlib.suppress(ChironError), engine_errors():
         container.remove(force=True, v=True)
 
 
 def remove_superseded(client: Any, ident: str) -> None:
     """Remove an image of ours if a later build has taken its name and no container uses it."""
-    with contextlib.suppress(GatewayError), engine_errors():
+    with contextlib.suppress(ChironError), engine_errors():
         image = client.images.get(ident)
         if BUILT_LABEL in image.labels and not image.tags:
             client.images.remove(ident)  # the engine refuses this while a container uses it
@@ -143,21 +143,21 @@ def remove_abandoned(client: Any) -> None:
             remove(container)
 
 
-def _unreachable(error: BaseException) -> GatewayError:
+def _unreachable(error: BaseException) -> ChironError:
     where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     causes = list(_causes(error))
     if any(isinstance(cause, PermissionError) for cause in causes):
-        return GatewayError(
+        return ChironError(
             "docker-forbidden",
             f"you may not use the Docker engine at {where}: run as root, or add yourself to its "
             "group (sudo usermod -aG docker $USER) and log in again",
-            _UNAVAILABLE,
+            status=_UNAVAILABLE,
         )
-    return GatewayError(
+    return ChironError(
         "no-docker-engine",
         f"no Docker engine answers at {where} ({one_line(causes[-1])}): start it "
         "(sudo systemctl start docker) or set DOCKER_HOST",
-        _UNAVAILABLE,
+        status=_UNAVAILABLE,
     )
 
 
@@ -196,7 +196,7 @@ def _remove_all(owner: str) -> None:
                 for container in found:
                     remove(container)
             quiet = 0 if found else quiet + 1
-        except GatewayError:
+        except ChironError:
             quiet = 0  # the engine is down and may return
         time.sleep(_BETWEEN_LOOKS_S)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from chiron.gateway import processes
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import images_folder
 from chiron.gateway.names import BackendName
+from chiron.workflow.errors import ChironError
 
 _TIMEOUT_S = 30.0
 #: Seconds to wait for the last line of a gateway that has ended: its supervisor may say more.
@@ -65,7 +65,7 @@ class EmbeddedGateway:
         self._words: _Words
 
     def __enter__(self) -> EmbeddedGateway:
-        """Start it; raises GatewayError if it cannot listen."""
+        """Start it; raises ChironError if it cannot listen."""
         pipe, (reader, writer) = subprocess.PIPE, os.pipe()
         self._words = _Words(reader, self._say)
         with open(writer, "wb") as errors:  # noqa: PTH123  # it is a descriptor
@@ -117,7 +117,7 @@ class EmbeddedGateway:
             self._process.kill()
             self._process.wait()
             why = self._words.last() or "it said nothing"
-            raise GatewayError("gateway-not-started", f"the embedded gateway did not start: {why}")
+            raise ChironError("gateway-not-started", f"the embedded gateway did not start: {why}")
         return line
 
 

@@ -12,8 +12,8 @@ import aiohttp
 from multidict import CIMultiDict
 
 from chiron.gateway.connections import Answer, NotConnectedError
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.registry import Function
+from chiron.workflow.errors import ChironError
 
 #: The largest body of a request to a function.
 LARGEST_BYTES = 64 << 20
@@ -24,10 +24,10 @@ _IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE")
 _LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 
 
-def too_large() -> GatewayError:
+def too_large() -> ChironError:
     """Return the refusal (413) of a body above `LARGEST_BYTES`."""
     message = f"the request's body is larger than {LARGEST_BYTES >> 20} MiB"
-    return GatewayError("too-large", message, 413)
+    return ChironError("too-large", message, status=413)
 
 
 class StreamedBody:
@@ -38,9 +38,9 @@ class StreamedBody:
         late: the refusal (408) after that time.
     """
 
-    def __init__(self, source: aiohttp.StreamReader, limit_s: float, late: GatewayError) -> None:
+    def __init__(self, source: aiohttp.StreamReader, limit_s: float, late: ChironError) -> None:
         #: The reason if it was aborted.
-        self.refused: GatewayError | None = None
+        self.refused: ChironError | None = None
         #: The bytes received so far.
         self.size = 0
         self._source = source
@@ -48,7 +48,7 @@ class StreamedBody:
         self._late = late
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield its pieces; GatewayError (408, 413) instead of a late piece or beyond the limit."""
+        """Yield its pieces; ChironError (408, 413) instead of a late piece or beyond the limit."""
         left_s = self._limit_s
         while True:
             # Counts only the caller's time, not the function's.
@@ -91,7 +91,7 @@ async def exchange(function: Function, outgoing: OutgoingRequest) -> AsyncIterat
     The timeout of the answer starts when a replica is ready, and covers the caller's use of the
     answer.
 
-    Raises GatewayError: 503 no replica gets ready, 429 all are full, 504 the answer took too long,
+    Raises ChironError: 503 no replica gets ready, 429 all are full, 504 the answer took too long,
     502 the process closed the connection, 413 the request's body is too large.
     """
     limit_s = function.limits.answer_s
@@ -112,7 +112,7 @@ async def exchange(function: Function, outgoing: OutgoingRequest) -> AsyncIterat
                         return
                 except TimeoutError as error:
                     message = f"function {function.name}: no answer within {limit_s:g} s"
-                    raise GatewayError("timeout", message, 504) from error
+                    raise ChironError("timeout", message, status=504) from error
                 except aiohttp.ClientError as error:
                     if large and large.refused:
                         raise large.refused from error
@@ -128,5 +128,5 @@ async def exchange(function: Function, outgoing: OutgoingRequest) -> AsyncIterat
                             or f"the process closed the connection: {error}"
                         )
                         message = f"function {function.name}: {why}"
-                        raise GatewayError("broken-off", message, 502) from error
+                        raise ChironError("broken-off", message, status=502) from error
             await asyncio.sleep(_BETWEEN_ATTEMPTS_S)

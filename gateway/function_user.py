@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 DEFAULT = "nobody"
 
@@ -23,7 +23,7 @@ class FunctionUser:
 
     @classmethod
     def choose(cls, name: str) -> FunctionUser | None:
-        """Return the user `name`, or None to keep this user; GatewayError if there is none."""
+        """Return the user `name`, or None to keep this user; ChironError if there is none."""
         if os.geteuid() != 0:
             return None
         try:
@@ -32,7 +32,7 @@ class FunctionUser:
             message = (
                 f"there is no user {name}: name another with --user of python -m chiron.gateway"
             )
-            raise GatewayError("unknown-user", message) from error
+            raise ChironError("unknown-user", message) from error
         return cls(name, entry.pw_uid, entry.pw_gid) if entry.pw_uid else None
 
     def own(self, path: Path) -> None:

@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from chiron.gateway import names
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 _CURRENT = "current"
 _METADATA = "image.json"
@@ -112,7 +112,7 @@ class ImageStore:
         return Image(**metadata, folder=version)
 
     def pin(self, reference: str) -> tuple[Image, int]:
-        """Return the current version, kept until the descriptor is closed; GatewayError if none."""
+        """Return the current version, kept until the descriptor is closed; ChironError if none."""
         while (image := self.find(reference)) is not None:
             try:
                 descriptor = os.open(image.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -125,7 +125,7 @@ class ImageStore:
             os.close(descriptor)
         mend = "give its function a lang and build it with chiron build, or take --backend docker"
         message = f"image {reference} not found in {self.root}: {mend}"
-        raise GatewayError("image-missing", message)
+        raise ChironError("image-missing", message)
 
     @contextmanager
     def new_version(self, reference: str) -> Iterator[Path]:

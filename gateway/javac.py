@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 _FUNCTIONS, _SOURCES = "function/functions", "src/main/java"
 #: The program of every wrap that calls Java functions, and compiled classes.
@@ -24,7 +24,7 @@ _READ = ("*.java", f"{_SOURCES}/**/*.java", "lib*/*.jar")
 def compile_functions(function: str, folder: Path, cache: Path, say: Callable[[str], None]) -> None:
     """Compile the Java functions of the wrap in `folder`.
 
-    `cache` keeps the classes of equal sources. Raises GatewayError: no JDK, or javac's error.
+    `cache` keeps the classes of equal sources. Raises ChironError: no JDK, or javac's error.
     """
     places = sorted(folder.glob(f"{_FUNCTIONS}/*/function/{_SOURCES}"))
     if not places:
@@ -46,7 +46,7 @@ def compile_functions(function: str, folder: Path, cache: Path, say: Callable[[s
     command = [sys.executable, "-m", "wrap.functions.java_build", _FUNCTIONS]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise GatewayError("javac-failed", f"function {function}: {done.stderr.strip()}")
+        raise ChironError("javac-failed", f"function {function}: {done.stderr.strip()}")
     for place, each in missing.items():
         _keep(place / _CLASSES, each)
 

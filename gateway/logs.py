@@ -19,8 +19,8 @@ from math import ceil
 
 from aiohttp import web
 
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.names import NAMESPACE
+from chiron.workflow.errors import ChironError
 
 _LINES_KEPT = 2000
 _LONGEST_LINE = 16 * 1024
@@ -208,7 +208,7 @@ def _time(text: str | None) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise GatewayError("bad-time", f"since: {text!r} is not an RFC 3339 time") from error
+        raise ChironError("bad-time", f"since: {text!r} is not an RFC 3339 time") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
@@ -217,5 +217,5 @@ def _tail(text: str | None) -> int | None:
     try:
         lines = int(text or -1)
     except ValueError as error:
-        raise GatewayError("bad-tail", f"tail: {text!r} is not a number of lines") from error
+        raise ChironError("bad-tail", f"tail: {text!r} is not a number of lines") from error
     return None if lines < 0 else lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 #: The kinds of replicas: local processes, or Docker containers.
 BackendName = Literal["process", "docker"]
@@ -23,7 +23,7 @@ def function_name(name: str) -> str:
     """Return `name` if it is a DNS label, as OpenFaaS requires of a service."""
     if not _LABEL.fullmatch(name):
         message = f"function name {name!r}: use 1 to 63 lower-case letters, digits and hyphens"
-        raise GatewayError("bad-name", message)
+        raise ChironError("bad-name", message)
     return name
 
 
@@ -31,14 +31,14 @@ def secret_name(name: str) -> str:
     """Return `name` if it can be the name of a secret's file."""
     if not _SECRET.fullmatch(name):
         message = f"secret name {name!r}: use letters, digits, '-', '_' and '.'"
-        raise GatewayError("bad-name", message)
+        raise ChironError("bad-name", message)
     return name
 
 
 def image_reference(reference: str) -> str:
     """Return the reference with its tag: ``app`` and ``app:latest`` are one image."""
     if not _IMAGE.fullmatch(reference):
-        raise GatewayError("bad-image", f"image {reference!r}: not an image reference")
+        raise ChironError("bad-image", f"image {reference!r}: not an image reference")
     tagged = ":" in reference.rpartition("/")[2] or "@" in reference
     return reference if tagged else f"{reference}:latest"
 
@@ -47,4 +47,4 @@ def check_namespace(namespace: str | None) -> None:
     """Raise unless `namespace` is absent or the only existing namespace."""
     if namespace and namespace != NAMESPACE:
         message = f"namespace {namespace} not found: this gateway has {NAMESPACE}"
-        raise GatewayError("unknown-namespace", message)
+        raise ChironError("unknown-namespace", message)

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 _LINES_SHOWN = 3
 
@@ -18,7 +18,7 @@ def install(function: str, folder: Path, say: Callable[[str], None]) -> None:
 
     npm reuses its own cache of downloads.
 
-    Raises GatewayError: a package.json is invalid, npm is missing, or the installation failed; with
+    Raises ChironError: a package.json is invalid, npm is missing, or the installation failed; with
     npm's last lines.
     """
     for file in sorted(folder.glob("functions/*/function/package.json")):
@@ -32,7 +32,7 @@ def _has_dependencies(function: str, file: Path) -> bool:
         return bool(json.loads(file.read_text(encoding="utf-8")).get("dependencies"))
     except (ValueError, AttributeError) as error:
         said = f"package.json of {file.parent.parent.name} is none: {error}"
-        raise GatewayError("npm-failed", f"function {function}: {said}") from None
+        raise ChironError("npm-failed", f"function {function}: {said}") from None
 
 
 def _run_npm(function: str, folder: Path) -> None:
@@ -40,14 +40,14 @@ def _run_npm(function: str, folder: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         said = "its package.json needs npm, which is not installed here: install Node.js 20"
-        raise GatewayError("npm-failed", f"function {function}: {said}")
+        raise ChironError("npm-failed", f"function {function}: {said}")
     shutil.rmtree(folder / "node_modules", ignore_errors=True)
     command = [npm, "install", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line.strip() for line in (done.stderr + done.stdout).splitlines()]
         told = " | ".join([line for line in lines if line][:_LINES_SHOWN])
-        raise GatewayError(
+        raise ChironError(
             "npm-failed",
             f"function {function}: the dependencies of {folder.parent.name} cannot be installed: "
             f"mend its package.json; npm says: {told}",

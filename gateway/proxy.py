@@ -19,7 +19,6 @@ from multidict import CIMultiDict
 
 from chiron.gateway.backend import Tasks
 from chiron.gateway.connections import Answer
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.exchange import (
     LARGEST_BYTES,
     OutgoingRequest,
@@ -29,6 +28,7 @@ from chiron.gateway.exchange import (
 )
 from chiron.gateway.metrics import Metrics
 from chiron.gateway.registry import Function, Registry
+from chiron.workflow.errors import ChironError
 
 PROVIDER = "chiron-embedded"
 VERSION = metadata.version("chiron-openfaas")
@@ -136,7 +136,7 @@ class Proxy:
                         size += len(piece)
                     await answer.write_eof()
             size += outgoing.size
-        except GatewayError as error:
+        except ChironError as error:
             if answer is None or isinstance(answer, web.Response):
                 answer = _refusal(call, error.status, error.message)
             elif request.transport is not None:
@@ -161,7 +161,7 @@ class Proxy:
             return _refusal(call, 429, f"{_QUEUED} asynchronous calls are queued already")
         try:
             body = await _read_body(request, function)
-        except GatewayError as error:
+        except ChironError as error:
             return _refusal(call, error.status, error.message)
         headers = forwarded(request.headers)
         callback = headers.pop("X-Callback-Url", None)
@@ -184,7 +184,7 @@ class Proxy:
                 async with exchange(function, outgoing) as response:
                     status, headers = response.status, forwarded(response.headers)
                     body = await response.content.read()
-            except GatewayError as error:
+            except ChironError as error:
                 headers = CIMultiDict({"Content-Type": "text/plain"})
                 status, body = error.status, error.message.encode()
         self._metrics.record(function.name, status, call.seconds(), outgoing.size + len(body))
@@ -225,7 +225,7 @@ async def _outgoing(request: web.BaseRequest, call: Call, function: Function) ->
 
 
 async def _read_body(request: web.BaseRequest, function: Function) -> bytes:
-    """Return the whole body of a request; GatewayError (408) after the timeout."""
+    """Return the whole body of a request; ChironError (408) after the timeout."""
     try:
         async with asyncio.timeout(function.limits.read_s):
             return await request.read()
@@ -233,9 +233,9 @@ async def _read_body(request: web.BaseRequest, function: Function) -> bytes:
         raise _late(function) from error
 
 
-def _late(function: Function) -> GatewayError:
+def _late(function: Function) -> ChironError:
     message = f"function {function.name}: the request's body did not come in time"
-    return GatewayError("request-timeout", message, 408)
+    return ChironError("request-timeout", message, status=408)
 
 
 def _target(request: web.BaseRequest) -> str:

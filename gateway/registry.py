@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 from chiron.gateway.backend import ImageInUse, Tasks
 from chiron.gateway.deployment import CallLimits, Deployment, check_replicas
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import Log
 from chiron.gateway.names import NAMESPACE
 from chiron.gateway.replica import Replica
 from chiron.gateway.revision import Host, Revision
+from chiron.workflow.errors import ChironError
 
 #: The most concurrent calls of a function, with calls that wait for a replica or a connection.
 _MOST_CALLS = 2048
@@ -50,10 +50,10 @@ class Function:
 
     @contextmanager
     def admit(self) -> Iterator[None]:
-        """Admit a call; GatewayError (429) if there are too many already."""
+        """Admit a call; ChironError (429) if there are too many already."""
         if self._calls >= _MOST_CALLS:
             message = f"function {self.name}: {_MOST_CALLS} calls are running or waiting already"
-            raise GatewayError("too-many-requests", message, 429)
+            raise ChironError("too-many-requests", message, status=429)
         self._calls += 1
         try:
             yield
@@ -61,12 +61,12 @@ class Function:
             self._calls -= 1
 
     async def wait_ready(self) -> Replica:
-        """Wait for a replica with capacity; GatewayError: 503 if none gets ready, 429 if full."""
+        """Wait for a replica with capacity; ChironError: 503 if none gets ready, 429 if full."""
         while True:
             revision = self._serving
             try:
                 return await revision.wait_ready()
-            except GatewayError:
+            except ChironError:
                 if revision is self._serving:
                     raise
 
@@ -98,10 +98,10 @@ class Registry:
         return self._functions.get(name.removesuffix(f".{NAMESPACE}"))
 
     def get(self, name: str) -> Function:
-        """Like `find`, but raise GatewayError (404) if there is none."""
+        """Like `find`, but raise ChironError (404) if there is none."""
         function = self.find(name)
         if function is None:
-            raise GatewayError("unknown-function", f"service {name} not found", 404)
+            raise ChironError("unknown-function", f"service {name} not found", status=404)
         return function
 
     def all(self) -> list[Function]:
@@ -109,7 +109,7 @@ class Registry:
         return [self._functions[name] for name in sorted(self._functions)]
 
     async def create(self, deployment: Deployment) -> None:
-        """Deploy a new function; GatewayError (400) if its name is taken."""
+        """Deploy a new function; ChironError (400) if its name is taken."""
         name = deployment.service
         self._check_new(name)
         image = await self.host.backend.use(deployment.image)
@@ -123,7 +123,7 @@ class Registry:
         revision.scale(1 if deployment.min_replicas is None else deployment.min_replicas)
 
     async def update(self, deployment: Deployment) -> None:
-        """Deploy a function again without losing a request; GatewayError (404) if it is unknown."""
+        """Deploy a function again without losing a request; ChironError (404) if it is unknown."""
         self.get(deployment.service)
         image = await self.host.backend.use(deployment.image)
         with ExitStack() as on_error:
@@ -137,7 +137,7 @@ class Registry:
         function.update(revision, replicas)
 
     def scale(self, name: str, replicas: int) -> None:
-        """Set the number of replicas of a function; GatewayError (404) if it is unknown."""
+        """Set the number of replicas of a function; ChironError (404) if it is unknown."""
         function = self.get(name)
         check_replicas(function.name, replicas)
         function.newest.scale(replicas)
@@ -160,7 +160,7 @@ class Registry:
     def _check_new(self, name: str) -> None:
         if name in self._functions:
             message = f"service {name} already exists: deploy with --update to change it"
-            raise GatewayError("service-exists", message)
+            raise ChironError("service-exists", message)
 
     def _revision(self, deployment: Deployment, image: ImageInUse, log: Log) -> Revision:
         self.host.secrets.check(deployment.secrets)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import exclusive_lock
 from chiron.openfaas.handler_folder import LIMIT, parse
+from chiron.workflow.errors import ChironError
 
 _PIP_LINES_SHOWN = 3
 #: The line of pip with the versions for other Pythons.
@@ -37,7 +37,7 @@ def _read(function: str, path: Path) -> list[Requirement]:
     try:
         return parse(content)
     except ValueError as error:
-        raise GatewayError("bad-requirement", f"function {function}: {path} {error}") from None
+        raise ChironError("bad-requirement", f"function {function}: {path} {error}") from None
 
 
 def satisfied(lines: tuple[str, ...]) -> bool:
@@ -87,7 +87,7 @@ def interpreter(
         cache: folder of venvs; one venv per distinct requirements and Python version.
         say: called before an installation, which can take minutes.
 
-    Raises GatewayError with pip's last lines if pip could not install them.
+    Raises ChironError with pip's last lines if pip could not install them.
     """
     if satisfied(lines):
         return Path(sys.executable)
@@ -120,7 +120,7 @@ def _create(function: str, lines: tuple[str, ...], venv: Path) -> None:
     pip.append("--disable-pip-version-check")
     try:
         _run_pip(function, [*pip, "--no-input", "install", "--quiet", "-r", str(listing)])
-    except GatewayError:
+    except ChironError:
         shutil.rmtree(venv, ignore_errors=True)
         raise
 
@@ -131,7 +131,7 @@ def _run_pip(function: str, command: list[str]) -> None:
         lines = [line.strip() for line in (done.stdout + done.stderr).splitlines()]
         said = [_VERSIONS.sub(r"(from versions: ..., \1)", line) for line in lines]
         told = [line for line in said if line and not _NOISE.search(line)]
-        raise GatewayError(
+        raise ChironError(
             "requirements-failed",
             f"function {function}: its requirements cannot be installed: mend its "
             f"requirements.txt; pip says: {' | '.join(told[-_PIP_LINES_SHOWN:])}",

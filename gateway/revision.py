@@ -13,10 +13,10 @@ from pathlib import Path
 
 from chiron.gateway.backend import Backend, ImageInUse, StartRequest
 from chiron.gateway.deployment import Deployment
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import LineReader, Log
 from chiron.gateway.replica import Replica, StartFailedError
 from chiron.gateway.secret_store import SecretStore
+from chiron.workflow.errors import ChironError
 
 _FIRST_DELAY_S = 0.25
 #: Calls wait for a replica that restarts within this delay; with a longer delay they fail.
@@ -94,7 +94,7 @@ class Revision:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def next_ready(self) -> Replica | None:
-        """Return the next ready replica below its limit, or None; GatewayError: 429 if full."""
+        """Return the next ready replica below its limit, or None; ChironError: 429 if full."""
         for _ in self.ready:
             self._turn = (self._turn + 1) % len(self.ready)
             replica = self.ready[self._turn]
@@ -103,17 +103,17 @@ class Revision:
         if self.ready:
             name = self.deployment.service
             message = f"function {name}: max_inflight requests are running already"
-            raise GatewayError("too-many-requests", message, 429)
+            raise ChironError("too-many-requests", message, status=429)
         return None
 
     async def wait_ready(self) -> Replica:
-        """Wait for a replica, scaling from zero if need be; GatewayError (503) with the reason."""
+        """Wait for a replica, scaling from zero if need be; ChironError (503) with the reason."""
         name = self.deployment.service
         while (replica := self.next_ready()) is None:
             why = "it is being removed" if self._retired else self.problem
             if why:
                 message = f"function {name} is not ready: {why}; see faas-cli logs {name}"
-                raise GatewayError("not-ready", message, 503)
+                raise ChironError("not-ready", message, status=503)
             if not self.desired:
                 self.scale(1)
             await self._changed.wait()

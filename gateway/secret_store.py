@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.function_user import FunctionUser
+from chiron.workflow.errors import ChironError
 
 
 class SecretStore:
@@ -30,9 +30,9 @@ class SecretStore:
         return sorted(self._values)
 
     def create(self, name: str, value: bytes) -> None:
-        """Add a secret; raises GatewayError (409) if its name exists."""
+        """Add a secret; raises ChironError (409) if its name exists."""
         if name in self._values:
-            raise GatewayError("secret-exists", f"secret {name} already exists", 409)
+            raise ChironError("secret-exists", f"secret {name} already exists", status=409)
         self._values[name] = value
 
     def update(self, name: str, value: bytes) -> None:
@@ -44,17 +44,17 @@ class SecretStore:
                 self._write(folder / name, value)
 
     def delete(self, name: str) -> None:
-        """Delete a secret; running functions keep their copy. GatewayError (404) if unknown."""
+        """Delete a secret; running functions keep their copy. ChironError (404) if unknown."""
         self._known(name)
         del self._values[name]
 
     def check(self, needed: Iterable[str]) -> None:
-        """Raise GatewayError (400) with the first needed secret that is missing."""
+        """Raise ChironError (400) with the first needed secret that is missing."""
         for name in needed:
             if name not in self._values:
                 mend = f"faas-cli secret create {name}; with --local, by a file .secrets/{name}"
                 said = f"secret {name} not found: create it with {mend} in the current folder"
-                raise GatewayError("secret-missing", said)
+                raise ChironError("secret-missing", said)
 
     def mount(self, folder: Path, needed: Iterable[str]) -> None:
         """Write the `needed` secrets into a new `folder`, one file each."""
@@ -73,7 +73,7 @@ class SecretStore:
 
     def _known(self, name: str) -> None:
         if name not in self._values:
-            raise GatewayError("secret-unknown", f"secret {name} not found", 404)
+            raise ChironError("secret-unknown", f"secret {name} not found", status=404)
 
     def _write(self, path: Path, value: bytes) -> None:
         fresh = path.with_name(f".{path.name}.new")

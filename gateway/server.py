@@ -19,7 +19,6 @@ from chiron.gateway.access import Credentials, is_loopback, refuse_cross_site
 from chiron.gateway.backend import BACKLOG, Backend
 from chiron.gateway.connections import READ_AHEAD_BYTES
 from chiron.gateway.docker_backend import DockerBackend
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.function_user import DEFAULT, FunctionUser
 from chiron.gateway.images import ImageStore, images_folder
 from chiron.gateway.metrics import Metrics
@@ -31,6 +30,7 @@ from chiron.gateway.replica import LAST_DRAIN_S
 from chiron.gateway.revision import Host
 from chiron.gateway.secret_store import SecretStore
 from chiron.gateway.system_api import system_app
+from chiron.workflow.errors import ChironError
 
 _STARTS_PER_CORE = 2
 #: The most connections: each may buffer a whole body, and needs a second descriptor downstream.
@@ -79,7 +79,7 @@ class Gateway:
         self._proxy: Proxy
 
     async def start(self) -> str:
-        """Listen; return the URL. GatewayError: the port or the backend is not available."""
+        """Listen; return the URL. ChironError: the port or the backend is not available."""
         settings = self._settings
         # A container has a user of its own.
         user = FunctionUser.choose(settings.user) if settings.backend == "process" else None
@@ -91,7 +91,7 @@ class Gateway:
         scratch = Path(tempfile.mkdtemp(prefix="chiron-gateway-"))
         try:
             backend = await self._open_backend(port, scratch, user)
-        except GatewayError:
+        except ChironError:
             listener.close()
             scratch.rmdir()
             raise
@@ -179,7 +179,7 @@ class Gateway:
         async def scrape(request: web.Request) -> web.Response:
             try:
                 refuse_cross_site(request.method, request.headers.get)
-            except GatewayError as error:
+            except ChironError as error:
                 return web.Response(status=error.status, text=error.message + "\n")
             text = metrics.render(registry)
             return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4"})
@@ -206,9 +206,9 @@ class _Refusal(asyncio.Protocol):
 
 
 def listen(host: str, port: int, credentials: Credentials | None) -> socket.socket:
-    """Return a listening socket, on loopback if without credentials; GatewayError with the fix."""
+    """Return a listening socket, on loopback if without credentials; ChironError with the fix."""
     if credentials is None and not is_loopback(host):
-        raise GatewayError(
+        raise ChironError(
             "no-credentials",
             f"whoever reaches {host or 'all addresses'} could run code here: listen on 127.0.0.1, "
             f"or set {USER_VARIABLE} and {PASSWORD_VARIABLE}",
@@ -218,6 +218,6 @@ def listen(host: str, port: int, credentials: Credentials | None) -> socket.sock
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             message = f"port {port} is in use: stop what listens there, or choose another port"
-            raise GatewayError("port-in-use", message) from error
+            raise ChironError("port-in-use", message) from error
         message = f"cannot listen on {host}:{port}: {error.strerror or error}"
-        raise GatewayError("cannot-listen", message) from error
+        raise ChironError("cannot-listen", message) from error

@@ -14,11 +14,11 @@ from aiohttp.typedefs import Handler
 from chiron.gateway import names
 from chiron.gateway.access import Credentials, refuse_cross_site
 from chiron.gateway.deployment import Deployment
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import stream_logs
 from chiron.gateway.metrics import Metrics
 from chiron.gateway.proxy import PROVIDER, VERSION
 from chiron.gateway.registry import Function, Registry
+from chiron.workflow.errors import ChironError
 
 _BODY_TIMEOUT_S = 30.0
 
@@ -37,7 +37,7 @@ def system_app(
                 ask = {"WWW-Authenticate": 'Basic realm="Restricted"'}
                 return web.Response(status=401, text="invalid credentials\n", headers=ask)
             return await handler(request)
-        except GatewayError as error:
+        except ChironError as error:
             return web.Response(status=error.status, text=error.message + "\n")
 
     api = SystemApi(registry, metrics)
@@ -103,14 +103,14 @@ class SystemApi:
     async def scale(self, request: web.Request) -> web.Response:
         replicas = (await _read_json(request)).get("replicas")
         if type(replicas) is not int:
-            raise GatewayError("bad-replicas", "replicas: give a whole number")
+            raise ChironError("bad-replicas", "replicas: give a whole number")
         self._registry.scale(request.match_info["name"], replicas)
         return web.Response(status=200)
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
         name = request.query.get("name")
         if not name:
-            raise GatewayError("name-missing", "logs: give the function's name as ?name=")
+            raise ChironError("name-missing", "logs: give the function's name as ?name=")
         function = self._registry.get(name)
         return await stream_logs(request, function.name, function.log)
 
@@ -163,28 +163,28 @@ class SystemApi:
 
 
 async def _read_json(request: web.Request) -> dict[str, Any]:
-    """Return the request's JSON object; GatewayError: 400 if invalid, 408 after the timeout."""
+    """Return the request's JSON object; ChironError: 400 if invalid, 408 after the timeout."""
     try:
         async with asyncio.timeout(_BODY_TIMEOUT_S):
             body = json.loads(await request.read())
         json.dumps(body, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except TimeoutError as error:
         message = f"the request's body did not come within {_BODY_TIMEOUT_S:g} s"
-        raise GatewayError("request-timeout", message, 408) from error
+        raise ChironError("request-timeout", message, status=408) from error
     except ValueError as error:
-        raise GatewayError("bad-json", f"request body is not JSON: {error}") from error
+        raise ChironError("bad-json", f"request body is not JSON: {error}") from error
     except RecursionError as error:
-        raise GatewayError("bad-json", "request body is nested too deep") from error
+        raise ChironError("bad-json", "request body is nested too deep") from error
     if not isinstance(body, dict):
-        raise GatewayError("bad-json", "request body is not a JSON object")
+        raise ChironError("bad-json", "request body is not a JSON object")
     return body
 
 
 def _text_field(body: dict[str, Any], name: str) -> str:
-    """Return a required text field; raises GatewayError (400)."""
+    """Return a required text field; raises ChironError (400)."""
     value = body.get(name)
     if not isinstance(value, str) or not value:
-        raise GatewayError("bad-field", f"{name}: missing, or not text")
+        raise ChironError("bad-field", f"{name}: missing, or not text")
     return value
 
 
@@ -199,8 +199,8 @@ def _secret_value(body: dict[str, Any]) -> bytes:
         try:
             return base64.b64decode(_text_field(body, "rawValue"), validate=True)
         except ValueError as error:
-            raise GatewayError("bad-field", "rawValue: not base64") from error
+            raise ChironError("bad-field", "rawValue: not base64") from error
     value = body.get("value", "")
     if not isinstance(value, str):
-        raise GatewayError("bad-field", "value: not text")
+        raise ChironError("bad-field", "value: not text")
     return value.encode()

@@ -11,7 +11,6 @@ from pathlib import Path
 from flask import Flask, Response, g, request
 
 from chiron.gateway.access import JSON, refuse_cross_site
-from chiron.gateway.errors import GatewayError
 from chiron.openfaas.credentials import Credentials
 from chiron.services.strict_request import FORM
 from chiron.workflow.errors import ChironError
@@ -81,10 +80,7 @@ def guard(app: Flask, secret: Credentials | None) -> None:
         g.request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
         g.began = time.perf_counter()
         header = request.headers.get
-        try:
-            refuse_cross_site(request.method, header, types=_TYPES, secret=secret is not None)
-        except GatewayError as error:
-            raise ChironError(error.code, error.message, status=error.status) from None
+        refuse_cross_site(request.method, header, types=_TYPES, secret=secret is not None)
         if secret is not None and not secret.admit(header("Authorization")):
             raise refusal(secret)
 

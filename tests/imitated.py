@@ -28,13 +28,13 @@ from chiron.gateway import processes, server, system_api
 from chiron.gateway.backend import Child, ImageInUse, StartRequest
 from chiron.gateway.deployment import Deployment, duration_s
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import LineReader, Log
 from chiron.gateway.names import NAMESPACE
 from chiron.gateway.registry import Function, Registry
 from chiron.gateway.replica import Replica
 from chiron.gateway.revision import Host, Revision
 from chiron.gateway.system_api import SystemApi
+from chiron.workflow.errors import ChironError
 
 ProviderName = Literal["faasd", "kubernetes"]
 #: Seconds after SIGTERM when faasd and Kubernetes kill a process.
@@ -154,7 +154,7 @@ class ImitatedRevision(Revision):
     async def end(self) -> None:
         """End every replica as faasd does, which waits for the watchdog's sleep.
 
-        Raises GatewayError (500) if of-watchdog slept for longer; the replica is gone all the same.
+        Raises ChironError (500) if of-watchdog slept for longer; the replica is gone all the same.
         """
         if not self.desired:
             return
@@ -163,7 +163,7 @@ class ImitatedRevision(Revision):
         if not await self.slept(children) and self._would_sleep_s > self._asleep_s:
             name = self.deployment.service
             message = f"error deleting container {name}: cannot delete running task {name}"
-            raise GatewayError("not-removed", message, 500)
+            raise ChironError("not-removed", message, status=500)
 
     async def slept(self, children: Sequence[Child]) -> bool:
         """Wait while of-watchdog sleeps; return whether all `children` woke it by a failed exit."""
@@ -177,7 +177,7 @@ class ImitatedRevision(Revision):
     async def wait_ready(self) -> Replica:
         if (replica := self.next_ready()) is None:
             status, words = self._provider.unreachable
-            raise GatewayError("not-ready", words.format(self.deployment.service), status)
+            raise ChironError("not-ready", words.format(self.deployment.service), status=status)
         return replica
 
     async def _keep_one(self) -> None:
@@ -234,7 +234,7 @@ class ImitatedRegistry(Registry):
         """Like `get`, but raise for a function that is being removed: its service is gone."""
         function = self.get(name)
         if function.name in self._gone:
-            raise GatewayError("unknown-function", f'services "{name}" not found', 404)
+            raise ChironError("unknown-function", f'services "{name}" not found', status=404)
         return function
 
     def _newest(self, name: str) -> ImitatedRevision:
@@ -258,7 +258,7 @@ class ImitatedRegistry(Registry):
     def _check_new(self, name: str) -> None:
         if name in self._gone:
             why = f'object is being deleted: deployments.apps "{name}" already exists'
-            raise GatewayError("being-removed", f"unable create Deployment: {why}", 500)
+            raise ChironError("being-removed", f"unable create Deployment: {why}", status=500)
         super()._check_new(name)
 
     def _revision(self, deployment: Deployment, image: ImageInUse, log: Log) -> Revision:

@@ -18,10 +18,10 @@ import requests
 from chiron.gateway import docker_engine
 from chiron.gateway.build import FunctionSource, build, build_in_docker
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import ImageStore
 from chiron.gateway.names import BackendName
 from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
 
 TIMEOUT_S = 60
 _DEFAULT_BASE = "python:3.11-slim-bookworm"
@@ -50,7 +50,7 @@ def engine() -> Iterator[Engine]:
     try:
         client = docker_engine.connect()
         docker_engine.find_image(client, base)
-    except GatewayError as error:
+    except ChironError as error:
         pytest.skip(f"{error.message}; tests/docker/engine.sh starts an engine for tests")
     yield Engine(client, base)
     client.close()

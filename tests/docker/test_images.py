@@ -16,7 +16,6 @@ import requests
 from chiron.evaluation.reference.sources import reference_run
 from chiron.gateway.build import FunctionSource, build_in_docker
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionSpec
@@ -24,6 +23,7 @@ from chiron.openfaas.readiness import wait_ready
 from chiron.openfaas.stack import deployment, read_stack
 from chiron.scheduler.schedule import schedule
 from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -120,7 +120,7 @@ def test_a_step_that_fails_is_one_line_with_the_functions_name(engine, tmp_path)
         "no-such @ https://127.0.0.1:9/no-such-package-1-py3-none-any.whl\n"
     )
     source = FunctionSource("unlucky", "unlucky", "python3-flask", tmp_path)
-    with pytest.raises(GatewayError, match=r"function unlucky: .*no-such-package") as caught:
+    with pytest.raises(ChironError, match=r"function unlucky: .*no-such-package") as caught:
         build_in_docker(source, TEMPLATES, {"BASE_IMAGE": engine.base})
     assert caught.value.message.isprintable()
 
@@ -128,7 +128,7 @@ def test_a_step_that_fails_is_one_line_with_the_functions_name(engine, tmp_path)
 def test_a_base_image_that_is_not_there_is_named(engine, tmp_path):
     (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
     source = FunctionSource("baseless", "baseless", "python3-flask", tmp_path)
-    with pytest.raises(GatewayError, match="no-such-base"):
+    with pytest.raises(ChironError, match="no-such-base"):
         build_in_docker(source, TEMPLATES, {"BASE_IMAGE": "127.0.0.1:9/no-such-base"})
 
 

@@ -11,7 +11,7 @@ import requests
 from chiron.gateway.__main__ import _credentials
 from chiron.gateway.access import Credentials
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 TIMEOUT_S = 60
 PASSWORD = "pässword:1"  # noqa: S105
@@ -50,7 +50,7 @@ def test_functions_and_healthz_ask_for_nothing(guarded):
 @pytest.mark.parametrize(("user", "password"), [("admin", None), ("admin", ""), (None, "pass")])
 def test_half_of_the_credentials_is_refused(user, password, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps([user, password]) + "\n"))
-    with pytest.raises(GatewayError, match="credentials need both"):
+    with pytest.raises(ChironError, match="credentials need both"):
         _credentials(from_stdin=True)
 
 

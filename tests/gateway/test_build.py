@@ -16,8 +16,8 @@ from urllib.request import url2pathname
 import pytest
 
 from chiron.gateway.build import FunctionSource, build, lay_out_as_faas_cli
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore
+from chiron.workflow.errors import ChironError
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_package_is_the_handler_before_a_module_of_its_name(
 def test_a_bad_handler_is_refused_by_name_before_anything_is_written(
     source, minimal_templates, empty_store, handler, lang, code, said
 ):
-    with pytest.raises(GatewayError) as error:
+    with pytest.raises(ChironError) as error:
         build(source(handler, lang), minimal_templates, empty_store)
     assert error.value.code == code
     assert error.value.message.startswith("function side: ")
@@ -232,12 +232,12 @@ def test_what_faas_cli_would_lack_is_told(lang, said, tmp_path):
     for name in ("handler", "context"):
         (tmp_path / name).mkdir()
     source = FunctionSource("gopher", "gopher", lang, tmp_path / "handler", tmp_path / "none")
-    with pytest.raises(GatewayError, match=f"function gopher: .*{said}"):
+    with pytest.raises(ChironError, match=f"function gopher: .*{said}"):
         lay_out_as_faas_cli(source, tmp_path / "context")
 
 
 def test_a_missing_template_is_refused_by_name(source, empty_store, tmp_path):
-    with pytest.raises(GatewayError, match=r"template plain has no index\.py"):
+    with pytest.raises(ChironError, match=r"template plain has no index\.py"):
         build(source("handle = 1"), tmp_path, empty_store)
 
 
@@ -248,7 +248,7 @@ def test_a_build_that_fails_leaves_the_image_as_it_was(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     said: list[str] = []
     bad = source("handle = 2", requirements="no-such-package-at-all\n")
-    with pytest.raises(GatewayError, match=r"function side: its requirements.*pip says: .*no-such"):
+    with pytest.raises(ChironError, match=r"function side: its requirements.*pip says: .*no-such"):
         build(bad, minimal_templates, empty_store, tmp_path / "venvs", said.append)
     (line,) = said
     assert line.startswith("side: installing no-such-package-at-all into ")
@@ -264,7 +264,7 @@ def test_a_build_that_fails_leaves_the_image_as_it_was(
     ],
 )
 def test_a_bad_requirement_is_refused_by_name(source, minimal_templates, empty_store, line, said):
-    with pytest.raises(GatewayError, match=said):
+    with pytest.raises(ChironError, match=said):
         build(source("handle = 1", requirements=line), minimal_templates, empty_store)
     assert not empty_store.root.exists()
 

@@ -22,9 +22,9 @@ import requests
 
 from chiron.gateway.build import FunctionSource, build
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.function_user import FunctionUser
 from chiron.gateway.images import ImageStore
+from chiron.workflow.errors import ChironError
 
 TIMEOUT_S = 30
 ROOT = Path(__file__).resolve().parents[2]
@@ -213,7 +213,7 @@ def test_that_functions_run_as_root_is_told_once(store, make_image, wait_until):
 
 @needs_root
 def test_an_unknown_user_is_one_line():
-    with pytest.raises(GatewayError, match="nobody-at-all: name another with --user of python"):
+    with pytest.raises(ChironError, match="nobody-at-all: name another with --user of python"):
         FunctionUser.choose("nobody-at-all")
     assert FunctionUser.choose("root") is None
 

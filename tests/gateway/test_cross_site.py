@@ -9,8 +9,8 @@ import requests
 
 from chiron.gateway.access import Credentials, is_loopback, refuse_cross_site
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.server import listen
+from chiron.workflow.errors import ChironError
 from tests.rows import each_row
 
 TIMEOUT_S = 60
@@ -138,7 +138,7 @@ def test_what_the_gateway_itself_posts_for_a_caller_manages_nothing(deploy, call
 def test_only_addresses_and_localhost_are_no_names(host):
     for fine in ("127.0.0.1", "127.0.0.1:8080", "localhost:", "[::1]:80", "192.0.2.1:80"):
         refuse_cross_site("GET", {"Host": fine}.get)
-    with pytest.raises(GatewayError) as refusal:
+    with pytest.raises(ChironError) as refusal:
         refuse_cross_site("GET", {"Host": host}.get)
     assert (refusal.value.status, refusal.value.code) == (403, "unknown-host")
 
@@ -146,7 +146,7 @@ def test_only_addresses_and_localhost_are_no_names(host):
 @each_row("host", ["", "0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104
 def test_without_credentials_the_gateway_is_for_this_machine_alone(host):
     assert not is_loopback(host)
-    with pytest.raises(GatewayError, match=r"CHIRON_GATEWAY_USER") as refusal:
+    with pytest.raises(ChironError, match=r"CHIRON_GATEWAY_USER") as refusal:
         listen(host, 0, None)
     assert refusal.value.code == "no-credentials"
 

@@ -14,7 +14,7 @@ import pytest
 from chiron.gateway import docker_engine, processes
 from chiron.gateway.docker_backend import cgroup_memory_bytes
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 docker = pytest.importorskip("docker")
 TIMEOUT_S = 60
@@ -22,7 +22,7 @@ TIMEOUT_S = 60
 
 def test_docker_py_that_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "docker", None)
-    with pytest.raises(GatewayError, match=r"pip install 'chiron-openfaas\[docker\]'") as caught:
+    with pytest.raises(ChironError, match=r"pip install 'chiron-openfaas\[docker\]'") as caught:
         docker_engine.connect()
     assert caught.value.code == "no-docker-py"
     assert f": {shlex.quote(sys.executable)} -m pip install" in str(caught.value)
@@ -30,7 +30,7 @@ def test_docker_py_that_is_missing(monkeypatch):
 
 def test_no_engine_at_all(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
-    with pytest.raises(GatewayError, match="no Docker engine answers at unix://") as caught:
+    with pytest.raises(ChironError, match="no Docker engine answers at unix://") as caught:
         docker_engine.connect()
     assert (caught.value.code, caught.value.status) == ("no-docker-engine", 503)
     assert "\n" not in caught.value.message
@@ -41,13 +41,13 @@ def test_an_engine_that_was_stopped_leaves_a_socket_that_nobody_serves(monkeypat
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
-    with pytest.raises(GatewayError, match="Connection refused"):
+    with pytest.raises(ChironError, match="Connection refused"):
         docker_engine.connect()
 
 
 def test_an_engine_that_one_may_not_use():
     with (
-        pytest.raises(GatewayError, match="usermod -aG docker") as caught,
+        pytest.raises(ChironError, match="usermod -aG docker") as caught,
         docker_engine.engine_errors(),
     ):
         raise docker.errors.DockerException("x") from PermissionError(13, "Permission denied")
@@ -58,7 +58,7 @@ def test_a_gateway_without_an_engine_says_so_and_leaves_nothing(monkeypatch, tmp
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with (
-        pytest.raises(GatewayError, match="no Docker engine answers at ") as refused,
+        pytest.raises(ChironError, match="no Docker engine answers at ") as refused,
         EmbeddedGateway(backend="docker"),
     ):
         pass

@@ -19,11 +19,11 @@ from multidict import CIMultiDict
 
 from chiron.gateway import processes
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.exchange import OutgoingRequest, exchange
 from chiron.gateway.process_backend import Launcher
 from chiron.gateway.registry import Function
 from chiron.gateway.replica import Replica
+from chiron.workflow.errors import ChironError
 
 CRASHER = """
     import os
@@ -237,6 +237,6 @@ def test_a_request_is_sent_again_only_if_running_it_twice_does_no_harm(method, s
         async with server, exchange(Function("f", Mock(), revision, Mock()), request) as answer:
             return answer.status
 
-    with nullcontext() if sent == 2 else pytest.raises(GatewayError):
+    with nullcontext() if sent == 2 else pytest.raises(ChironError):
         assert asyncio.run(status()) == 200
     assert len(arrived) == sent

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.javac import compile_functions
+from chiron.workflow.errors import ChironError
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
 HANDLER = """
@@ -76,7 +76,7 @@ def test_classes_are_beside_their_sources_and_those_of_equal_sources_kept(image,
 def test_what_javac_refuses_is_told_with_the_function(image, cache):
     place, folder, source = image
     source.write_text(HANDLER.replace("null", "nothing"))
-    with pytest.raises(GatewayError, match=r"function wrap: the Java code of run .*symbol") as told:
+    with pytest.raises(ChironError, match=r"function wrap: the Java code of run .*symbol") as told:
         compile_functions("wrap", place, cache, print)
     assert told.value.code == "javac-failed"
     assert [each.name for each in folder.iterdir()] == ["src"]
@@ -84,7 +84,7 @@ def test_what_javac_refuses_is_told_with_the_function(image, cache):
 
 def test_without_a_jdk_one_line_says_so(image, monkeypatch):
     monkeypatch.setenv("PATH", str(image[0]))
-    with pytest.raises(GatewayError, match="javac is not on the PATH: install") as told:
+    with pytest.raises(ChironError, match="javac is not on the PATH: install") as told:
         compile_functions("wrap", image[0], image[0] / "cache", print)
     assert "\n" not in told.value.message
 

@@ -21,10 +21,10 @@ import pytest
 import requests
 
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.exchange import LARGEST_BYTES, StreamedBody
 from chiron.gateway.registry import Function
 from chiron.gateway.revision import backoff_s
+from chiron.workflow.errors import ChironError
 
 TIMEOUT_S = 60
 SLOW = """
@@ -134,7 +134,7 @@ def test_a_body_in_pieces_is_broken_off_at_the_limit(monkeypatch):
         reading = aiter(pieces)
         assert await anext(reading) == b"12345678"
         source.feed_data(b"9")
-        with pytest.raises(GatewayError):
+        with pytest.raises(ChironError):
             await anext(reading)
         return pieces.refused
 
@@ -225,7 +225,7 @@ def test_calls_above_what_a_function_takes_are_429(monkeypatch):
 
     with ExitStack() as calls:
         calls.enter_context(function.admit())
-        with pytest.raises(GatewayError, match="1 calls are running or waiting") as refusal:
+        with pytest.raises(ChironError, match="1 calls are running or waiting") as refusal:
             calls.enter_context(function.admit())
     assert refusal.value.status == 429
     with function.admit():

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.npm import install
 from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
 
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="no npm: install Node.js 20")
 
@@ -79,19 +79,19 @@ def test_the_build_of_an_image_installs_the_same(tmp_path):
 @needs_npm
 def test_what_npm_cannot_install_is_told_in_its_words(tmp_path):
     function(tmp_path, "a", json.dumps({"dependencies": {"own": "file:./nowhere.tgz"}}))
-    with pytest.raises(GatewayError, match=r"npm says: .*nowhere") as raised:
+    with pytest.raises(ChironError, match=r"npm says: .*nowhere") as raised:
         install("wrap", tmp_path, print)
     assert raised.value.code == "npm-failed"
 
 
 def test_a_package_json_that_is_none_is_refused(tmp_path):
     function(tmp_path, "a", "{")
-    with pytest.raises(GatewayError, match=r"function wrap: package\.json of a is none"):
+    with pytest.raises(ChironError, match=r"function wrap: package\.json of a is none"):
         install("wrap", tmp_path, print)
 
 
 def test_where_there_is_no_npm_one_line_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     function(tmp_path, "a", '{"dependencies": {"own": "1"}}')
-    with pytest.raises(GatewayError, match="npm, which is not installed here"):
+    with pytest.raises(ChironError, match="npm, which is not installed here"):
         install("wrap", tmp_path, print)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chiron.gateway.deployment import cpu_cores, duration_s, memory_bytes
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 from tests.rows import each_row
 
 
@@ -33,5 +33,5 @@ def test_duration(text, expected):
 @each_row("parse", [memory_bytes, cpu_cores, duration_s])
 @each_row("text", ["", "x", "-1", "1 ", "1x", "Mi", "1s2"])
 def test_what_is_no_quantity_is_refused_by_its_text(parse, text):
-    with pytest.raises(GatewayError, match="write it like"):
+    with pytest.raises(ChironError, match="write it like"):
         parse(text)

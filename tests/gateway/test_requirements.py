@@ -6,8 +6,8 @@ from importlib import metadata
 
 import pytest
 
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.requirements import satisfied, union
+from chiron.workflow.errors import ChironError
 from tests.rows import each_row
 
 HAVE = metadata.version("flask")
@@ -61,7 +61,7 @@ def test_a_requirement_is_satisfied_if_this_interpreter_has_it(line, expected):
 @each_row(("line", "said"), REFUSED)
 def test_what_is_no_package_by_name_is_refused_with_its_line(tmp_path, line, said):
     (tmp_path / "requirements.txt").write_text(f"flask\n\n{line}\n")
-    with pytest.raises(GatewayError, match=f"function side: .*line 3: .*{said}") as refusal:
+    with pytest.raises(ChironError, match=f"function side: .*line 3: .*{said}") as refusal:
         union("side", tmp_path / "requirements.txt")
     assert "\n" not in refusal.value.message
 
@@ -69,7 +69,7 @@ def test_what_is_no_package_by_name_is_refused_with_its_line(tmp_path, line, sai
 def test_a_file_that_is_no_text_or_too_large_is_refused(tmp_path):
     for content in (b"\xff\xfe", b"flask\n" * 200_000):
         (tmp_path / "requirements.txt").write_bytes(content)
-        with pytest.raises(GatewayError, match=r"requirements\.txt (is not UTF-8|has more than)"):
+        with pytest.raises(ChironError, match=r"requirements\.txt (is not UTF-8|has more than)"):
             union("side", tmp_path / "requirements.txt")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import requests
 
-from chiron.gateway.errors import GatewayError
 from chiron.gateway.secret_store import SecretStore
+from chiron.workflow.errors import ChironError
 
 TIMEOUT_S = 60
 READER = """
@@ -48,5 +48,5 @@ def test_a_changed_secret_reaches_a_running_function(deploy, secret):
 
 
 def test_a_secret_that_is_missing_is_told_with_the_place_of_its_file():
-    with pytest.raises(GatewayError, match=r"a file \.secrets/api-key in the current folder"):
+    with pytest.raises(ChironError, match=r"a file \.secrets/api-key in the current folder"):
         SecretStore().check(["api-key"])

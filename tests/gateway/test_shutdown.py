@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.gateway.errors import GatewayError
+from chiron.workflow.errors import ChironError
 
 TIMEOUT_S = 60
 FAMILY = """
@@ -103,7 +103,7 @@ def test_a_port_in_use_is_one_line_that_names_it(store):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (
-            pytest.raises(GatewayError, match=f"port {port} is in use") as refused,
+            pytest.raises(ChironError, match=f"port {port} is in use") as refused,
             EmbeddedGateway(port=port, images=store.root),
         ):
             pass
