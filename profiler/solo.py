@@ -16,7 +16,7 @@ from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.profiler.invocation import Solo
 from chiron.profiler.sandbox import find_sandbox
 from chiron.profiler.tracer import launching
-from chiron.scheduler.layout import wrap_name
+from chiron.scheduler.layout import LONGEST_NAME, wrap_name
 from chiron.workflow.data import Request, Typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -24,8 +24,6 @@ from chiron.workflow.model import ANSWER, Stream, Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
 
 Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
-#: The maximum length of the name of an OpenFaaS function.
-_LONGEST_NAME = 63
 #: A limit far above the needs of small functions, since exceeding it kills.
 _MEMORY_MIB = 1024
 #: A core for the function and, if available, another core for the probe.
@@ -183,6 +181,6 @@ def _wrap_names(workflow: Workflow) -> Sequence[str]:
     """Return ``WORKFLOW-FUNCTION``, with a number for the function if that is too long."""
     whole = [f"{workflow.name}-{function}" for function in workflow.functions]
     return [
-        name if len(name) <= _LONGEST_NAME else wrap_name(workflow.name, f"{number}")
+        name if len(name) <= LONGEST_NAME else wrap_name(workflow.name, f"{number}")
         for number, name in enumerate(whole)
     ]

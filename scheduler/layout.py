@@ -28,6 +28,9 @@ StageLayout = tuple[Processes, ...]
 Layout = tuple[StageLayout, ...]
 #: Whether two processes, given by their tasks, may become one.
 GetOn = Callable[[Sequence[str], Sequence[str]], bool]
+#: The longest name of a wrap: Kubernetes allows 63 characters, and faas-netes names a volume of its
+#: secrets NAME-projected-secrets.
+LONGEST_NAME = 45
 
 
 def plan_from_layout(
@@ -82,9 +85,9 @@ def plan_from_layout(
 
 
 def wrap_name(workflow: str, suffix: str) -> str:
-    """Return a name for OpenFaaS: `workflow`, shortened to at most 63 in all, and `suffix`."""
-    name = f"{workflow[: max(0, 62 - len(suffix))]}-{suffix}"
-    return name[-63:].lstrip("-0123456789")
+    """Return a name for a wrap: `workflow`, shortened to `LONGEST_NAME` in all, and `suffix`."""
+    name = f"{workflow[: max(0, LONGEST_NAME - 1 - len(suffix))]}-{suffix}"
+    return name[-LONGEST_NAME:].lstrip("-0123456789")
 
 
 def over_stages(stages: Sequence[Processes], get_on: GetOn = lambda _, __: True) -> Processes:

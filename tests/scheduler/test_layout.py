@@ -116,10 +116,10 @@ def test_a_wrap_says_what_its_functions_take_for_a_request(workflow, profile):
     ("workflow", "suffix", "name"),
     [
         ("demo", "wrap1", "demo-wrap1"),
-        ("w" * 63, "wrap1", "w" * 57 + "-wrap1"),
-        ("demo", "f" * 61, "d-" + "f" * 61),
-        ("demo", "f" * 62, "f" * 62),
-        ("demo", "f" * 63, "f" * 63),
+        ("w" * 63, "wrap1", "w" * 39 + "-wrap1"),
+        ("demo", "f" * 43, "d-" + "f" * 43),
+        ("demo", "f" * 44, "f" * 44),
+        ("demo", "g" + "f" * 62, "f" * 45),
     ],
 )
 def test_long_workflow_names_are_cut_and_what_tells_wraps_apart_is_kept(workflow, suffix, name):
