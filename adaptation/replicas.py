@@ -22,6 +22,7 @@ from chiron.adaptation.scaling import (
 )
 from chiron.deployment.replicas import ReplicaMetrics, read_metrics
 from chiron.generator.annotations import ROLE, read_needed, read_prediction
+from chiron.generator.given import given_of, labels_of
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.errors import ChironError
@@ -137,6 +138,11 @@ class Scaler:
 
 
 def _planned(status: FunctionStatus) -> Planned | None:
-    """Return the planned rate of a function, if requests reach it through the gateway."""
+    """Return the planned rate of a function, if requests reach it through the gateway.
+
+    A gateway that refuses labels for that has the function without them.
+    """
     plan, needed = read_prediction(status.annotations), read_needed(status.annotations)
-    return planned_for(status.labels, plan.per_s if plan else None, needed)
+    given = given_of(status.annotations)
+    labels = labels_of(status.labels, given) if given else status.labels
+    return planned_for(labels, plan.per_s if plan else None, needed)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chiron.generator.annotations import FUNCTIONS, ROUTE
-from chiron.generator.given import Given, digested, given_of, is_ours, is_told
+from chiron.generator.given import Given, digested, given_of, is_ours, is_told, labels_of
 from chiron.openfaas.objects import FunctionStatus, Resources
 from chiron.openfaas.stack import StackFile, StackFunction, StackResources, read_stack, write_stack
 
@@ -63,7 +63,8 @@ def keep_changes(function: StackFunction, before: FunctionStatus) -> StackFuncti
     given = given_of(before.annotations)
     if given is None:
         return function
-    labels = {k: v for k, v in before.labels.items() if k not in _PROVIDERS}
+    set_now = {k: v for k, v in before.labels.items() if k not in _PROVIDERS}
+    labels = labels_of(set_now, given)
     theirs = {k: v for k, v in before.annotations.items() if not is_ours(k)}
     ours = {k: v for k, v in function.annotations.items() if is_ours(k)}
     others = {k: v for k, v in function.annotations.items() if not is_ours(k)}

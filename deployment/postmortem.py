@@ -79,7 +79,7 @@ def keep_logs(gateway: Gateway, names: Sequence[str], error: ChironError) -> Non
 
 def sort_by_time(lines: Iterable[LogLine]) -> list[str]:
     """Return lines of several functions in order of time, each with its time and function."""
-    ordered = sorted(lines, key=lambda line: line.timestamp)
+    ordered = sorted(lines, key=lambda line: line.moment)
     return [f"{line.timestamp} {line.name} {line.text}" for line in ordered]
 
 
@@ -94,15 +94,15 @@ def parse_log_line(line: LogLine) -> LogEntry:
 
 def failed_executions(lines: Iterable[LogLine]) -> list[FailedExecution]:
     """Return the failed executions in the logs of entry wraps, newest first."""
-    told = ((line.timestamp, *parse_log_line(line)) for line in lines)
-    found = [
+    newest_first = sorted(lines, key=lambda line: line.moment, reverse=True)
+    told = ((line.timestamp, *parse_log_line(line)) for line in newest_first)
+    return [
         FailedExecution(
             at=at, function=function, execution=execution, code=said[1], message=said[2]
         )
         for at, function, execution, text in told
         if function and (said := _FAILED.fullmatch(text))
     ]
-    return sorted(found, key=lambda each: each.at, reverse=True)
 
 
 def _explain(gateway: Gateway, error: ChironError) -> None:

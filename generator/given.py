@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 
+from chiron.openfaas.objects import PRO_LABELS
 from chiron.openfaas.stack import StackFunction, StackResources
 from chiron.workflow.documents import Document, parse_json, validate
 from chiron.workflow.errors import ChironError
@@ -71,6 +72,12 @@ def given_of(annotations: Mapping[str, str]) -> Given | None:
         return validate(Given, parse_json(annotations[GIVEN], GIVEN), GIVEN)
     except (KeyError, ChironError):
         return None
+
+
+def labels_of(labels: Mapping[str, str], given: Given) -> dict[str, str]:
+    """Return the `labels` of a deployed wrap, with given labels that its gateway refuses."""
+    refused = given.labels if PRO_LABELS.isdisjoint(labels) else {}
+    return {**{k: v for k, v in refused.items() if k in PRO_LABELS}, **labels}
 
 
 def cut_variables(environment: Mapping[str, str], known: Mapping[str, str]) -> list[str]:

@@ -20,7 +20,14 @@ from urllib3.exceptions import InsecureRequestWarning
 
 from chiron.openfaas.credentials import Credentials
 from chiron.openfaas.function_headers import function_headers
-from chiron.openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
+from chiron.openfaas.objects import (
+    PRO_LABELS,
+    FunctionSpec,
+    FunctionStatus,
+    GatewayInfo,
+    LogLine,
+    SecretName,
+)
 from chiron.openfaas.readiness import describe_line, shown
 from chiron.workflow.errors import ChironError
 
@@ -37,6 +44,11 @@ CONNECTIONS = 64
 GONE_S, _INTERVAL_S = 90.0, 0.1
 #: Kubernetes' message for a name whose function is being removed.
 _BEING_REMOVED = "object is being deleted"
+#: How long to retry a change that Kubernetes does not make, in seconds: it refuses changes that
+#: meet its own.
+_TAKEN_S = 2.0
+#: faas-netes' message for replicas that it could not change; this client's for a function.
+_NOT_SCALED, _NOT_UPDATED = "unable to update function deployment", "was not updated"
 #: The fewest log lines to request: faasd returns the first lines of five minutes, but callers need
 #: the last lines.
 _LOGGED = 10_000
@@ -130,17 +142,23 @@ class Gateway:
         """Update the function, or create it if the gateway does not have it.
 
         The gateway answers before the function is ready: see `chiron.openfaas.readiness`. If a
-        function of that name is being removed, wait for its removal.
+        function of that name is being removed, wait for its removal. faas-netes' Community Edition
+        gets no labels of OpenFaaS Pro's scaling: it would refuse the function.
         """
-        deadline = time.monotonic() + GONE_S
+        if not spec.labels.keys().isdisjoint(PRO_LABELS) and self.info().is_community_kubernetes:
+            labels = {k: v for k, v in spec.labels.items() if k not in PRO_LABELS}
+            spec = spec.model_copy(update={"labels": labels})
+        began = time.monotonic()
         while True:
             try:
                 self._update_or_create(spec)
                 return
             except ChironError as error:
+                waited_s = time.monotonic() - began
                 if _BEING_REMOVED not in error.message:
-                    raise
-                if time.monotonic() > deadline:
+                    if _NOT_UPDATED not in error.message or waited_s > _TAKEN_S:
+                        raise
+                elif waited_s > GONE_S:
                     see = describe_line(spec.service, spec.namespace)
                     error.add(f"it still is after {GONE_S:g} s: see {see}")
                     raise
@@ -171,7 +189,15 @@ class Gateway:
         """Scale the function `name` to `replicas`, or as near as the gateway allows."""
         body = {"serviceName": name, "replicas": replicas}
         path = f"/system/scale-function/{quote(name, safe='')}"
-        self._system("POST", path, what=f"function {name}", json=body)
+        deadline = time.monotonic() + _TAKEN_S
+        while True:
+            try:
+                self._system("POST", path, what=f"function {name}", json=body)
+                return
+            except ChironError as error:
+                if _NOT_SCALED not in error.message or time.monotonic() > deadline:
+                    raise
+            time.sleep(_INTERVAL_S)
 
     def ensure_secret(self, name: str, namespace: str = "", value: str | None = None) -> None:
         """Store `value` as the secret `name`; without a value, create a missing one at random."""
@@ -216,22 +242,35 @@ class Gateway:
         return self._function("OPTIONS", name, "", timeout_s, headers=headers)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
-        """Return the last `tail` lines that the function `name` wrote."""
+        """Return the last `tail` lines that the replicas of the function `name` wrote, by time."""
         asked = max(tail, _LOGGED)
         params = {"name": name, "follow": "false", "tail": str(asked)}
         response = self._system("GET", "/system/logs", what=f"function {name}", params=params)
         lines = [line for line in response.content.splitlines() if line.strip()]
-        return [self._parsed(LogLine, line) for line in lines[-tail:]]
+        found = self._parsed(list[LogLine], b"[%s]" % b",".join(lines))
+        return sorted(found, key=lambda line: line.moment)[-tail:]
 
     def _update_or_create(self, spec: FunctionSpec) -> None:
         what = f"function {spec.service}"
         body = spec.body()
         try:
-            self._system("PUT", "/system/functions", what=what, json=body)
+            answer = self._system("PUT", "/system/functions", what=what, json=body)
         except ChironError as error:
             if error.code != "not-found":
                 raise
             self._system("POST", "/system/functions", what=what, json=body)
+            return
+        # faas-netes answers 200 to an update that failed, and 202 to one that it made.
+        if answer.status_code != requests.codes.ok:
+            return
+        if (now := self._known(spec.service)) is None or not now.has_fields_of(spec):
+            raise ChironError(
+                "gateway-error",
+                f"gateway {self.url} takes function {spec.service}, but it {_NOT_UPDATED}: see "
+                "kubectl -n openfaas logs deploy/gateway -c faas-netes",
+                functions=(spec.service,),
+                status=502,
+            )
 
     def _known(self, name: str) -> FunctionStatus | None:
         try:

@@ -21,6 +21,8 @@ DEFAULT_MAX = 20
 TYPE_LABEL, TARGET_LABEL = "com.openfaas.scale.type", "com.openfaas.scale.target"
 #: The label with the largest share of its target for a replica; 0.9 by default.
 PROPORTION_LABEL = "com.openfaas.scale.target-proportion"
+#: The labels of scaling that only OpenFaaS Pro accepts.
+PRO_LABELS = frozenset({TYPE_LABEL, TARGET_LABEL, PROPORTION_LABEL})
 #: The label of a function that may scale to zero while nobody calls it.
 ZERO_LABEL = "com.openfaas.scale.zero"
 #: The gateway's URL for functions, by provider (whose Community Edition adds -ce).
@@ -117,6 +119,14 @@ class FunctionStatus(_Function):
             return datetime.min.replace(tzinfo=UTC)
         return datetime.fromisoformat(self.created_at)
 
+    def has_fields_of(self, spec: FunctionSpec) -> bool:
+        """Return whether it has the image, and at least the labels and annotations, of `spec`."""
+        return (
+            self.image == spec.image
+            and spec.labels.items() <= self.labels.items()
+            and spec.annotations.items() <= self.annotations.items()
+        )
+
 
 class SecretName(WireObject):
     """A secret in the gateway, which does not reveal its value."""
@@ -132,6 +142,11 @@ class LogLine(WireObject):
     instance: str = ""
     timestamp: str = ""
     text: Annotated[str, AfterValidator(lambda text: text.rstrip("\r\n"))] = ""
+
+    @property
+    def moment(self) -> str:
+        """A key that orders lines by time: a fraction of a second has no zeros at its end."""
+        return self.timestamp.removesuffix("Z")
 
 
 class Version(WireObject):
@@ -181,6 +196,11 @@ class GatewayInfo(WireObject):
     def on_kubernetes(self) -> bool:
         """Whether functions are pods, which wait for a node with enough resources."""
         return self.provider.orchestration == "kubernetes"
+
+    @property
+    def is_community_kubernetes(self) -> bool:
+        """Whether it is faas-netes' Community Edition."""
+        return self.provider.provider == "faas-netes-ce"
 
     @property
     def _provider(self) -> str:

@@ -14,8 +14,10 @@ from chiron.adaptation.scaling import CALM
 from chiron.adaptation.version import serving
 from chiron.deployment import replicas as asking
 from chiron.generator.annotations import NEEDED, ROLE
+from chiron.generator.given import GIVEN, given
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL, FunctionStatus
+from chiron.openfaas.stack import StackFunction
 from chiron.workflow.errors import ChironError
 
 NAME = "pair-wrap1"
@@ -119,12 +121,15 @@ def test_every_replica_is_heard_and_a_label_is_the_end() -> None:
     assert wrap.answers == 3
 
 
+PLANNED = {TYPE_LABEL: "rps", TARGET_LABEL: "20", MIN_LABEL: "2"}
+
+
+@pytest.mark.parametrize("labels", [PLANNED, {MIN_LABEL: "2"}], ids=["Pro", "Community Edition"])
 def test_a_rate_above_the_planned_one_is_met_ahead_of_any_queue(
-    monkeypatch: pytest.MonkeyPatch,
+    labels: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two replicas were planned for 40/s; 200/s need ten."""
-    labels = {TYPE_LABEL: "rps", TARGET_LABEL: "20", MIN_LABEL: "2"}
-    wrap = Wrap(labels=labels)
+    wrap = Wrap(labels=labels, annotations={GIVEN: given(StackFunction(labels=PLANNED))})
     wrap.replicas = 2
     events: list[Event] = []
     looking = scaler(wrap, events.append)

@@ -14,7 +14,7 @@ from chiron.deployment.keeping import (
 )
 from chiron.generator.annotations import FUNCTIONS, ROUTE, WORKFLOW
 from chiron.generator.given import GIVEN, given, given_of
-from chiron.openfaas.objects import FunctionStatus
+from chiron.openfaas.objects import TARGET_LABEL, TYPE_LABEL, FunctionStatus
 from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError
@@ -151,6 +151,13 @@ def test_what_was_set_on_a_wrap_that_has_no_successor_is_told() -> None:
     for fields in touched:
         (line,) = orphaned_change_warnings([untouched, deployed(planned(), **fields)])
         assert line == "nothing takes the place of w-wrap1, so what somebody has set there is gone"
+
+
+def test_labels_that_the_community_edition_refuses_were_removed_by_nobody() -> None:
+    scaled = function(labels={TYPE_LABEL: "rps", TARGET_LABEL: "20", "team": "a"})
+    before = deployed(scaled, labels={"team": "a"})
+    assert keep_changes(scaled, before) == scaled
+    assert list(orphaned_change_warnings([before])) == []
 
 
 def test_no_record_of_more_variables_than_faasd_has_room_for() -> None:

@@ -190,7 +190,7 @@ def test_deploy_gives_up_where_a_removal_does_not_end(client, gateway, monkeypat
 
 
 def test_logs_are_read_line_by_line(client, gateway):
-    lines = b'{"name":"a","text":"one","timestamp":"t"}\n{"name":"a","text":"two\\n"}\n\n'
+    lines = b'{"name":"a","text":"one"}\n{"name":"a","text":"two\\n"}\n\n'
     gateway.answer("GET /system/logs", (200, lines))
 
     assert [line.text for line in client.logs("a", tail=2)] == ["one", "two"]
@@ -479,3 +479,97 @@ def test_a_secret_that_another_deployment_creates_meanwhile_is_there(client, gat
     gateway.answer("GET /system/secrets", (200, []))
     with pytest.raises(ChironError, match="409"):
         client.ensure_secret("proof")
+
+
+TAKEN = (200, {"name": "side", "image": "side:2", "annotations": {"a": "2", "theirs": "x"}})
+BEFORE = (200, {"name": "side", "image": "side:1", "annotations": {"a": "1"}})
+SECOND = FunctionSpec(service="side", image="side:2", annotations={"a": "2"})
+
+
+def test_an_update_that_kubernetes_did_not_make_is_sent_again(client, gateway):
+    """faas-netes answers 200 to an update that failed, and 202 to one that it made."""
+    gateway.answer("PUT /system/functions", (200, b""), (202, b""))
+    gateway.answer("GET /system/function/side", BEFORE)
+
+    client.deploy(SECOND)
+
+    assert gateway.lines().count("PUT /system/functions") == 2
+
+
+def test_an_update_that_met_the_end_of_a_removal_creates_the_function(client, gateway):
+    gateway.answer("PUT /system/functions", (200, b""), (404, b"not found"))
+    gateway.answer("POST /system/functions", (202, b""))
+    gateway.answer("GET /system/function/side", (404, b"gone"))
+
+    client.deploy(SECOND)
+
+    assert gateway.lines()[-1] == "POST /system/functions"
+
+
+def test_an_update_that_the_gateway_tells_is_not_sent_again(client, gateway):
+    gateway.answer("PUT /system/functions", (200, b""))
+    gateway.answer("GET /system/function/side", TAKEN)
+
+    client.deploy(SECOND)
+
+    assert gateway.lines() == ["PUT /system/functions", "GET /system/function/side"]
+
+
+def test_an_update_that_is_never_made_is_an_error_that_says_where_to_look(
+    client, gateway, monkeypatch
+):
+    monkeypatch.setattr("chiron.openfaas.client._TAKEN_S", 0.2)
+    gateway.answer("PUT /system/functions", (200, b""))
+    gateway.answer("GET /system/function/side", BEFORE)
+
+    with pytest.raises(ChironError, match="function side, but it was not updated") as raised:
+        client.deploy(SECOND)
+
+    assert raised.value.code == "gateway-error"
+    assert "kubectl -n openfaas logs deploy/gateway -c faas-netes" in raised.value.message
+
+
+CONFLICT = b"unable to update function deployment: side"
+
+
+def test_replicas_are_asked_for_again_where_kubernetes_was_changing_the_function(client, gateway):
+    gateway.answer("POST /system/scale-function/side", *[(500, CONFLICT)] * 2, (202, b""))
+
+    client.scale("side", 3)
+
+    assert len(gateway.calls) == 3
+
+
+def test_the_last_lines_of_a_log_are_the_newest_of_all_replicas(client, gateway):
+    """faas-netes tells the lines of one replica after those of another."""
+    lines = [
+        f'{{"name":"a","instance":"{pod}","text":"{pod}{second}",'
+        f'"timestamp":"2026-11-30T10:00:0{second}.{fraction}Z"}}'
+        for pod, fraction in {"x": "5", "y": "55"}.items()
+        for second in (1, 2)
+    ]
+    gateway.answer("GET /system/logs", (200, "\n".join(lines).encode()))
+
+    assert [line.text for line in client.logs("a", tail=3)] == ["y1", "x2", "y2"]
+
+
+OF_PRO = {
+    "com.openfaas.scale.type": "rps",
+    "com.openfaas.scale.target": "20",
+    "com.openfaas.scale.target-proportion": "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("provider", "labels"),
+    [("faas-netes-ce", {"team": "a"}), ("faas-netes", {"team": "a"} | OF_PRO)],
+)
+def test_the_community_edition_is_not_sent_the_labels_that_it_refuses(
+    client, gateway, provider, labels
+):
+    gateway.answer("GET /system/info", (200, {"provider": {"provider": provider}}))
+    gateway.answer("PUT /system/functions", (202, b""))
+
+    client.deploy(FunctionSpec(service="side", image="side:2", labels={"team": "a"} | OF_PRO))
+
+    assert gateway.calls[-1].json["labels"] == labels
