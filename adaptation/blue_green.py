@@ -11,7 +11,7 @@ from requests import Response
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Wait
 from chiron.adaptation.scaling import Bounds
-from chiron.adaptation.version import Candidate, Serving, serving
+from chiron.adaptation.version import VERSION, Candidate, Serving, serving
 from chiron.deployment.deploy import remove_all
 from chiron.generator.annotations import PLANNER, ROLE, ROUTE, SUCCESSOR, WORKFLOW
 from chiron.generator.given import cut_variables, given_of
@@ -70,8 +70,9 @@ class BlueGreen:
                 self._put_behind(candidate, old.called)
             else:
                 self.gateway.deploy(_in_role("entry", candidate.entry, name))
-                again = {name: called} if called else {}
-                keep_replicas(self.gateway, again, self.tell, self.switch_s)
+                if called:
+                    self._await_told(name, candidate.version)
+                    keep_replicas(self.gateway, {name: called}, self.tell, self.switch_s)
             self._confirm(name, lambda wrap: wrap == candidate.entry.service)
         except ChironError as error:
             self._roll_back(candidate, name, old, by_route=by_route)
@@ -151,6 +152,17 @@ class BlueGreen:
             message = f"waiting {seconds:g} s for requests that have begun"
             self.tell(Event("draining", message, {"seconds": seconds}))
             self.wait(seconds)
+
+    def _await_told(self, name: str, version: str) -> None:
+        """Return once the gateway describes `name` as `version`: faas-netes describes from a cache.
+
+        Until then it may tell replicas that the deployment has just taken away.
+        """
+        deadline = time.monotonic() + self.switch_s
+        while self.gateway.describe(name).annotations.get(VERSION) != version:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_POLL_S)
 
     def _confirm(self, name: str, right: Callable[[str | None], bool]) -> None:
         """Return once the wrap of the function `name` is `right` in _ANSWERS answers in a row."""
