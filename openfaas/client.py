@@ -260,8 +260,9 @@ class Gateway:
                 raise
             self._system("POST", "/system/functions", what=what, json=body)
             return
-        # faas-netes answers 200 to an update that failed, and 202 to one that it made.
-        if answer.status_code != requests.codes.ok:
+        # faas-netes answers 200 to an update that failed, and 202 to one that it made; faasd
+        # answers 200 to each, and tells another name of the image.
+        if answer.status_code != requests.codes.ok or not self.info().on_kubernetes:
             return
         if (now := self._known(spec.service)) is None or not now.has_fields_of(spec):
             raise ChironError(

@@ -484,10 +484,12 @@ def test_a_secret_that_another_deployment_creates_meanwhile_is_there(client, gat
 TAKEN = (200, {"name": "side", "image": "side:2", "annotations": {"a": "2", "theirs": "x"}})
 BEFORE = (200, {"name": "side", "image": "side:1", "annotations": {"a": "1"}})
 SECOND = FunctionSpec(service="side", image="side:2", annotations={"a": "2"})
+KUBERNETES = (200, {"provider": {"provider": "faas-netes", "orchestration": "kubernetes"}})
 
 
 def test_an_update_that_kubernetes_did_not_make_is_sent_again(client, gateway):
     """faas-netes answers 200 to an update that failed, and 202 to one that it made."""
+    gateway.answer("GET /system/info", KUBERNETES)
     gateway.answer("PUT /system/functions", (200, b""), (202, b""))
     gateway.answer("GET /system/function/side", BEFORE)
 
@@ -497,6 +499,7 @@ def test_an_update_that_kubernetes_did_not_make_is_sent_again(client, gateway):
 
 
 def test_an_update_that_met_the_end_of_a_removal_creates_the_function(client, gateway):
+    gateway.answer("GET /system/info", KUBERNETES)
     gateway.answer("PUT /system/functions", (200, b""), (404, b"not found"))
     gateway.answer("POST /system/functions", (202, b""))
     gateway.answer("GET /system/function/side", (404, b"gone"))
@@ -507,18 +510,29 @@ def test_an_update_that_met_the_end_of_a_removal_creates_the_function(client, ga
 
 
 def test_an_update_that_the_gateway_tells_is_not_sent_again(client, gateway):
+    gateway.answer("GET /system/info", KUBERNETES)
     gateway.answer("PUT /system/functions", (200, b""))
     gateway.answer("GET /system/function/side", TAKEN)
 
     client.deploy(SECOND)
 
-    assert gateway.lines() == ["PUT /system/functions", "GET /system/function/side"]
+    assert gateway.lines().count("PUT /system/functions") == 1
+
+
+def test_faasd_is_not_asked_for_an_image_that_it_names_otherwise(client, gateway):
+    gateway.answer("GET /system/info", (200, {"provider": {"provider": "faasd"}}))
+    gateway.answer("PUT /system/functions", (200, b""))
+
+    client.deploy(SECOND)
+
+    assert gateway.lines() == ["PUT /system/functions", "GET /system/info"]
 
 
 def test_an_update_that_is_never_made_is_an_error_that_says_where_to_look(
     client, gateway, monkeypatch
 ):
     monkeypatch.setattr("chiron.openfaas.client._TAKEN_S", 0.2)
+    gateway.answer("GET /system/info", KUBERNETES)
     gateway.answer("PUT /system/functions", (200, b""))
     gateway.answer("GET /system/function/side", BEFORE)
 
