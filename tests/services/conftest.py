@@ -275,6 +275,11 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chiron.services.dashboard.feed._WAIT_S", _POLL_MS / 8000)
 
 
+def _is_fault(message: Any) -> bool:
+    """Return whether it is an error, but not that tests of containers changed the network."""
+    return message.type == "error" and "ERR_NETWORK_CHANGED" not in message.text
+
+
 @pytest.fixture
 def open_page(browser: Any, address: str, soon: None) -> Iterator[Callable[..., Any]]:
     """Opens the dashboard; in the end it has had no fault, and asked nobody else."""
