@@ -48,7 +48,7 @@ def test_a_request_that_there_is_no_memory_for_is_refused_with_the_figure_where_
     assert (answer.status, answer.json["code"]) == (413, "too-large")
     (most,) = re.findall(r"there is memory for (\d+) here", answer.json["message"])
     assert 1_000_000 < int(most) < 4_000_000  # which killed a wrap of that size
-    mend = "or put one of that size into payloads/ and deploy again"
+    mend = "or put a payload of that size into payloads/ and deploy again"
     assert mend in answer.json["message"]
     assert mend in sized.request(body="x" * 32_000_000).text  # refused before it is read
     assert sized.request(body="x" * int(most)).status == 200

@@ -31,7 +31,7 @@ def check_size(size: int, most: int | None) -> None:
     if most is not None and size > most:
         message = (
             f"the request has {size} bytes, and there is memory for {most} here: "
-            "send less, or put one of that size into payloads/ and deploy again"
+            "send less, or put a payload of that size into payloads/ and deploy again"
         )
         raise TaskError("too-large", message, status=413)
 

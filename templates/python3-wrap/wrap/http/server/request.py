@@ -104,5 +104,5 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
 
     def _refuse_size(self) -> None:
         most = self.adj.inbuf_overflow - 1
-        mend = "send less, or put one of that size into payloads/ and deploy again"
+        mend = "send less, or put a payload of that size into payloads/ and deploy again"
         self.refuse(RequestEntityTooLarge(f"a request may have {most} bytes here: {mend}"))
