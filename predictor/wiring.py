@@ -86,19 +86,20 @@ def wired(
 def as_idle(platform: Platform, plan: Plan, workflow: Workflow, profile: Profile) -> Platform:
     """Return `platform` with its constants after idling as long as these functions run.
 
-    A request idles as long as all functions together; a request of a client that calls each task,
-    as long as a mean function.
+    A sandbox idles from request to request, as long as all functions and a client's calls together.
+    The engine of a wrap idles between stages, as long as a mean function.
     """
     if not platform.idle:
         return platform
     known = profile.functions
     each_ms = [known[task.function].latency_ms for task in workflow.tasks if task.function in known]
     one_ms = fmean(each_ms or [0.0])
-    whole_ms = sum(each_ms) if plan.orchestrator == "wrap" else one_ms
+    others = len(each_ms[1:]) if plan.orchestrator == "client" else 0
+    whole_ms = sum(each_ms) + others * platform.request_ms
     after_ms: dict[Idle, float] = {
         "request_ms": whole_ms,
         "stage_ms": one_ms,
-        "rpc_ms": one_ms,
+        "rpc_ms": whole_ms,
     }
     constants: dict[str, float] = {
         name: getattr(platform, name) + more_ms * min(1.0, after_ms[name] / IDLE_MS)

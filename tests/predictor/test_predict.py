@@ -14,7 +14,7 @@ from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.wiring import as_idle
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
-from chiron.workflow.platform import Platform
+from chiron.workflow.platform import IDLE_MS, Platform
 from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
@@ -434,14 +434,16 @@ def test_a_request_costs_more_after_functions_that_take_longer(costs, profile):
     assert more_ms == pytest.approx([2.5, 5.0, 6.0, 6.0])
 
 
-def test_a_client_that_calls_each_task_waits_for_that_one_only(costs, profile):
+def test_a_sandbox_idles_while_a_client_calls_the_others(costs, profile):
     chain = Workflow("demo", tuple(Task(t, "a", None) for t in "abcd"), "d")
-    place = costs.model_copy(update={"rpc_ms": 0.0, "idle": {"request_ms": 4.0}})
+    place = costs.model_copy(update={"request_ms": 1.0, "idle": {"request_ms": 4.0}})
     wraps: Wraps = [["a"], ["b"], ["c"], ["d"]]
 
-    def request_ms(**fields: str) -> float:
-        known = profile(a="block 2.5")
-        return as_idle(place, plan(wraps, **fields), chain, known).request_ms
+    def more_ms(latency_ms: float, **fields: str) -> float:
+        known = profile(a=f"block {latency_ms}")
+        return as_idle(place, plan(wraps, **fields), chain, known).request_ms - place.request_ms
 
-    assert request_ms(orchestrator="client", trigger="stage") == costs.request_ms + 1.0
-    assert request_ms() == costs.request_ms + 4.0
+    client = {"orchestrator": "client", "trigger": "stage"}
+    assert more_ms(0.5, **client) == pytest.approx(4.0 * (4 * 0.5 + 3 * 1.0) / IDLE_MS)
+    assert more_ms(2.5, **client) == more_ms(2.5) == 4.0
+    assert more_ms(0.5) == pytest.approx(4.0 * 4 * 0.5 / IDLE_MS)
