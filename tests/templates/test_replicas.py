@@ -131,6 +131,38 @@ def test_nobody_waits_for_the_gateway_while_a_replica_is_known(network: Network)
     assert known.known() == tuple(sorted(named))
 
 
+def test_while_a_replica_stays_out_of_reach_all_are_reached_through_the_gateway(
+    network: Network,
+) -> None:
+    """If the only replica in reach ended, no other one could go on with what it had."""
+    far = "10.0.1.1 4000"
+    named = [ADDRESS]
+
+    def reach(address: str) -> None:
+        if address == far:
+            raise TimeoutError
+
+    known = replicas_of(lambda: named[0], reach)
+    assert known.of(0) == ADDRESS
+    named[0] = far
+    assert known.of(0, within_s=0.0) == ADDRESS, "it may just have ended"
+    named[0] = ADDRESS
+    assert known.of(0, within_s=0.0) == ADDRESS
+    named[0] = far
+    assert known.of(0, within_s=0.0) is None
+
+
+def test_replicas_that_end_as_they_are_named_change_nothing(network: Network) -> None:
+    named = [ADDRESS, *(f"10.0.1.{number} 4000" for number in range(1, 4))]
+
+    def reach(address: str) -> None:
+        if address != ADDRESS:
+            raise TimeoutError
+
+    known = replicas_of(lambda: named.pop(0), reach)
+    assert [known.of(0, within_s=0.0) for _ in range(4)] == [ADDRESS] * 4
+
+
 def test_where_there_is_a_new_one_others_are_soon_asked_for(network: Network) -> None:
     addresses = [f"10.0.0.{number} 4000" for number in range(1, 9)]
     there, asked = addresses[:1], 0

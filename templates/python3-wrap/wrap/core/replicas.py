@@ -36,6 +36,8 @@ class KnownReplicas:
         self._asked = -math.inf
         self._holds_s = KNOWN_S
         self._is_silent = False
+        #: The replica that did not respond the last time that one did not.
+        self._silent = ""
 
     def of(self, execution: int) -> str | None:
         """Return the replica for an execution, the same as long as it exists."""
@@ -73,12 +75,21 @@ class KnownReplicas:
         self._asked, self.lost, self._is_silent, self.is_stranger = now, False, False, False
 
     def failed(
-        self, now: float, is_gateway: bool, is_timeout: bool, is_stranger: bool = False
+        self, now: float, is_gateway: bool, silent: str = "", is_stranger: bool = False
     ) -> None:
-        """Record a failure: of the gateway if `is_gateway`, else of reaching the replica."""
+        """Record a failure: of the gateway if `is_gateway`, else of reaching the named replica.
+
+        The replica is `silent` if it did not respond. One that has ended is not named again, so a
+        replica that stays silent cannot be reached from here. Then no replica is used directly: its
+        loss could be repaired only by the replicas that cannot be reached.
+        """
         self._asked, self._holds_s = now, KNOWN_S
         self.lost, self.is_stranger = is_gateway, is_stranger
-        self._is_silent = is_timeout and not self._addresses
+        if silent and silent == self._silent:
+            self._addresses = ()
+            self._ending.clear()
+        self._silent = silent or self._silent
+        self._is_silent = bool(silent) and not self._addresses
 
     def ends(self, now: float, address: str) -> None:
         """Record that a replica is shutting down: others are preferred, and asked for at once."""

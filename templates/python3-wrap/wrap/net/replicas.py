@@ -31,6 +31,8 @@ class Replicas(KnownReplicas):
         self._reach = reach
         self._start = start
         self._asking = threading.Lock()
+        #: The replica that the gateway named last.
+        self._named = ""
 
     def of(self, execution: int, within_s: float = KNOWN_S) -> str | None:
         """Return the replica for an execution, or None; it is the same as long as it exists.
@@ -69,11 +71,11 @@ class Replicas(KnownReplicas):
         try:
             address = self._found()
         except (OSError, ValueError, TaskError) as error:
-            is_gateway, is_timeout = (isinstance(error, e) for e in (TaskError, TimeoutError))
+            silent = self._named if isinstance(error, TimeoutError) else ""
             # A replica of another build closes the connection when the proof is wrong.
             proves_nothing = isinstance(error, ConnectionError | ValueError)
             is_stranger = proves_nothing and not isinstance(error, ConnectionRefusedError)
-            self.failed(time.monotonic(), is_gateway, is_timeout, is_stranger)
+            self.failed(time.monotonic(), isinstance(error, TaskError), silent, is_stranger)
             print(f"no address of a wrap: {error}")
         else:
             self.answered(time.monotonic(), address)
@@ -96,6 +98,7 @@ class Replicas(KnownReplicas):
 
     def _reach_new(self, address: str | None) -> None:
         if address is not None and self.is_new(address):
+            self._named = address
             self._reach(address)
 
     def mark_ending(self, address: str) -> None:
