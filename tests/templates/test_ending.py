@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+from wrap.cluster.participant import Participant
+from wrap.cluster.peers import BEGIN
 from wrap.core.ending import accepts_data, accepts_execution, may_exit, replica_of
+from wrap.net import framing
+from wrap.net.messages import Ident, Request
+from wrap.net.peer_connection import Message, Received
 
 from tests.rows import each_row
 
@@ -44,3 +53,41 @@ def test_executions_are_shared_by_those_that_stay() -> None:
 def test_where_all_are_ending_one_of_these_is_asked() -> None:
     assert [replica_of(each, ("a", "b"), ("a", "b")) for each in range(3)] == ["a", "b", "a"]
     assert replica_of(0, (), ("a",)) is None
+
+
+class Connection:
+    """What a participant answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[Message] = []
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
+@pytest.fixture
+def later() -> list[Callable[[], None]]:
+    """What the loop is asked to call later."""
+    return []
+
+
+@pytest.fixture
+def participant(later: list[Callable[[], None]]) -> Participant:
+    loop = SimpleNamespace(call_at=lambda _when, act: later.append(act))
+    protocol = SimpleNamespace(busy=False, expects=lambda _: False)
+    runtime = SimpleNamespace(broker=None, loop=loop)
+    return Participant(runtime, protocol)  # type: ignore[arg-type]
+
+
+def test_one_that_refuses_stays_until_it_can_be_urged(participant, later) -> None:
+    """Who finds no other replica comes back: until then this one must not have gone."""
+    participant.ending = True
+    frames = framing.split(b"".join(framing.pieces(Request(Ident(), [1], {}).frames())))
+    connection = Connection()
+    participant.handle(connection, Received(BEGIN, [10.0, "home", {}, False, False, []], frames))
+    (refusal,) = connection.sent
+    assert refusal.fields == [503]
+    assert participant.busy
+    for act in later:
+        act()
+    assert not participant.busy

@@ -70,6 +70,17 @@ def test_a_replica_of_another_build_ends_the_connection(network, error, is_stran
     assert not known.is_stranger
 
 
+def test_a_replica_that_takes_no_messages_is_of_another_build(network: Network) -> None:
+    """An execution that looks for a replacement then hands its request on."""
+    named: list[str | None] = [ADDRESS, None]
+    known = replicas_of(lambda: named.pop(0), network.reach)
+    assert known.of(0) == ADDRESS
+    assert not known.is_stranger
+    known.forget(ADDRESS)
+    assert known.of(0) is None
+    assert known.is_stranger
+
+
 def test_of_one_that_has_ended_since_it_was_named_the_gateway_knows(network: Network) -> None:
     """An execution that begins then waits for the replacement, as those do that run."""
     named = iter([ADDRESS])

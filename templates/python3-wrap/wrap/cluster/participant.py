@@ -78,6 +78,9 @@ class Participant:
         self._awaited_by: dict[Execution, PeerConnection] = {}
         #: Execution -> its answer that could not be sent, kept for `_RENEWAL_S`.
         self._unsent: dict[int, Message] = {}
+        #: The executions that were refused, for `_RENEWAL_S`: if no other replica is found in that
+        #: time, this one is urged to take part.
+        self._refused: set[int] = set()
         self._answering: set[PeerConnection] = set()
         #: Whether its replica was told to shut down; it then accepts no new work.
         self.ending = False
@@ -93,7 +96,8 @@ class Participant:
         broker, protocol = self._runtime.broker, self._protocol
         early = broker is not None and broker.in_hand
         executions = early or (protocol is not None and protocol.busy)
-        return executions or bool(self._answering or self._awaited_by or self._unsent)
+        waited_for = self._answering or self._awaited_by or self._unsent or self._refused
+        return executions or bool(waited_for)
 
     def handle(self, connection: PeerConnection, message: Received) -> None:
         """Handle a message. Raises ValueError or TypeError if it is malformed."""
@@ -182,8 +186,12 @@ class Participant:
                 connection.send(kept or Message(ANSWER, [UNKNOWN]))
             return
         if not accepts_execution(self.ending, bool(urged), self._expects(number)):
+            self._refused.add(number)
+            until = time.monotonic() + _RENEWAL_S
+            self._runtime.loop.call_at(until, partial(self._refused.discard, number))
             connection.send(_REFUSAL)
             return
+        self._refused.discard(number)
         try:
             part = self._runtime.wrap.share_of(frozenset(request.tasks), request.gives)
         except KeyError:

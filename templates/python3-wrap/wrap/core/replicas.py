@@ -24,8 +24,8 @@ class KnownReplicas:
 
     Attributes:
         lost: whether the gateway could not reach the wrap at the last request.
-        is_stranger: whether the replica that the gateway named last did not prove to be of this
-            build.
+        is_stranger: whether the replica that answered the gateway last did not prove to be of this
+            build. Without an address it is not: all replicas of this build have one.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,8 @@ class KnownReplicas:
             self._holds_s = _MORE_S
         else:
             self._holds_s = min(KNOWN_S, 2 * self._holds_s)
-        self._asked, self.lost, self._is_silent, self.is_stranger = now, False, False, False
+        self._asked, self.lost, self._is_silent = now, False, False
+        self.is_stranger = address is None
 
     def failed(
         self, now: float, is_gateway: bool, silent: str = "", is_stranger: bool = False
