@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +13,7 @@ from pathlib import Path
 from chiron.deployment.postmortem import explain_failures, keep_logs
 from chiron.generator.annotations import FOR_WRAPS, WORKFLOW, identity
 from chiron.generator.fingerprint import unchanged
+from chiron.generator.generate import Sources, check_names
 from chiron.generator.wrap_entry import WRAP
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.handler_folder import STYLES
@@ -20,11 +21,14 @@ from chiron.openfaas.objects import FunctionSpec, FunctionStatus
 from chiron.openfaas.readiness import wait_ready
 from chiron.openfaas.stack import StackFile, deployment, read_stack
 from chiron.openfaas.store_function import SECRET
+from chiron.scheduler.planners import first_names
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_VARIABLE, trace_header
 
 #: Reports a step of a long command, as one line.
 Progress = Callable[[str], None]
+#: The workflow and the planner of a function; None for a function of no workflow.
+Owner = tuple[str | None, str | None]
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
 
@@ -49,7 +53,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
     """
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
-    _check_names(stack, existing)
+    _check_owners(_owners(stack, stack.functions), existing)
     created: list[str] = []
     with removed_on_failure(gateway, created):
         # New functions are ready before the existing functions, which will call them, are replaced.
@@ -80,15 +84,38 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
     return created
 
 
-def _check_names(stack: StackFile, existing: Mapping[str, FunctionStatus]) -> None:
-    """Raise ``name-taken`` if `stack` would replace a function of another workflow or planner.
+def require_own_names(gateway: Gateway, stack_file: Path) -> None:
+    """Raise ``name-taken`` as `deploy_stack` does, before the images are built."""
+    stack = read_stack(stack_file, {})
+    existing = {function.name: function for function in gateway.functions()}
+    _check_owners(_owners(stack, stack.functions), existing)
+
+
+def require_planned_names(gateway: Gateway, sources: Sources, planner: str) -> None:
+    """Raise ``name-taken`` for a function that every plan of `planner` deploys.
+
+    No profile is needed. Names that depend on the plan are checked once it is made.
+    """
+    workflow = sources.folder.workflow
+    wraps = first_names(planner, workflow)
+    check_names(wraps, sources)
+    owners = _owners(sources.stack, sources.supporting)
+    owners |= dict.fromkeys(wraps, (workflow.name, planner))
+    _check_owners(owners, {function.name: function for function in gateway.functions()})
+
+
+def _owners(stack: StackFile, names: Iterable[str]) -> dict[str, Owner]:
+    return {name: identity(stack.functions[name].annotations) for name in names}
+
+
+def _check_owners(owners: Mapping[str, Owner], existing: Mapping[str, FunctionStatus]) -> None:
+    """Raise ``name-taken`` if a function in `owners` exists with another owner.
 
     A function of no workflow belongs to somebody else too.
     """
-    for name, function in stack.functions.items():
+    for name, ours in owners.items():
         if name not in existing:
             continue
-        ours = identity(function.annotations)
         workflow, planner = theirs = identity(existing[name].annotations)
         if theirs == ours:
             continue

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from chiron.deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
+from chiron.deployment.deploy import (
+    Builder,
+    deploy_stack,
+    remove_all,
+    removed_on_failure,
+    require_own_names,
+)
 from chiron.deployment.invoke import Answer, Invoker
 from chiron.deployment.route import route_of
 from chiron.generator.generate import Sources, generate
@@ -115,6 +121,7 @@ class Launcher:
             linked = self.gateway.info().embedded
             build = Path(scratch) / "build"
             stack_file = generate(plan, sources, build, trace_key=key, linked=linked)
+            require_own_names(self.gateway, stack_file)
             self.build(stack_file)
             names = tuple(wrap.name for wrap in plan.wraps)
             # Wraps that a killed command left are removed too.

@@ -242,7 +242,7 @@ def generate(
     plan.check_against(workflow)
     if plan.orchestrator != "client":
         check_triggers(sources.stack, workflow)
-    _check_names(plan, sources)
+    check_names([wrap.name for wrap in plan.wraps], sources)
     _check_target(out)
     place = out.resolve()  # a link stays a link, and its target is replaced
     marks = {**(marks or {}), KEY_ANNOTATION: trace_key or new_key()}
@@ -300,15 +300,16 @@ def _replace(place: Path, draft: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _check_names(plan: Plan, sources: Sources) -> None:
-    for wrap in plan.wraps:
-        if wrap.name in sources.supporting:
+def check_names(wraps: Collection[str], sources: Sources) -> None:
+    """Raise ``name-taken`` if a wrap's name is that of a function, or of the templates' folder."""
+    for name in wraps:
+        if name in sources.supporting:
             raise ChironError(
                 "name-taken",
-                f"wrap {wrap.name} and a function of stack.yaml have one name: rename the function",
-                functions=[wrap.name],
+                f"wrap {name} and a function of stack.yaml have one name: rename the function",
+                functions=[name],
             )
-    if TEMPLATE_FOLDER in (*(wrap.name for wrap in plan.wraps), *sources.supporting):
+    if TEMPLATE_FOLDER in (*wraps, *sources.supporting):
         raise ChironError(
             "name-taken",
             f"{TEMPLATE_FOLDER} is the folder of faas-cli's templates: rename the function",

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from chiron.deployment.deploy import Progress, remove_outdated, removed_on_failure
+from chiron.deployment.deploy import (
+    Progress,
+    remove_outdated,
+    removed_on_failure,
+    require_own_names,
+    require_planned_names,
+)
 from chiron.deployment.invoke import Invoker
 from chiron.deployment.keeping import keep_changes_in
 from chiron.deployment.launcher import Launcher, invoker_for
@@ -226,6 +232,7 @@ class Prepared:
         """
         request = self.request
         stack_file = self.generate(plan, out)
+        require_own_names(launcher.gateway, stack_file)
         there = {function.name: function for function in launcher.gateway.functions()}
         for line in keep_changes_in(stack_file, there):
             progress(f"warning: {line}")
@@ -261,6 +268,7 @@ def prepare(
     if request.load is not None:
         require_replicas(request.folder.workflow, request.choices)
     sources = checked_sources(request, launcher, progress)
+    require_planned_names(launcher.gateway, sources, request.choices.planner)
     require_store(request.choices.path, sources.store)
     buckets = request.folder.workflow.buckets
     if buckets is not None and buckets["durable"]:

@@ -61,7 +61,7 @@ def plan_from_layout(
     count = max(len(stage) for stage in layout)
     wraps = [
         _wrap(
-            names[index] if names else wrap_name(workflow.name, f"{prefix}wrap{index + 1}"),
+            names[index] if names else numbered_name(workflow.name, prefix, index),
             mechanism,
             [stage[index] for stage in layout if any(stage[index:][:1])],
             workflow,
@@ -82,6 +82,11 @@ def plan_from_layout(
         wraps=tuple(wraps),
         cpus=sum(wrap.cpus for wrap in wraps),
     )
+
+
+def numbered_name(workflow: str, prefix: str, index: int) -> str:
+    """Return the name of the wrap at `index` in a plan of the planner with this `prefix`."""
+    return wrap_name(workflow, f"{prefix}wrap{index + 1}")
 
 
 def wrap_name(workflow: str, suffix: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from chiron.scheduler.faasflow import faasflow
-from chiron.scheduler.layout import Layout, StageLayout, wrap_name
+from chiron.scheduler.layout import Layout, StageLayout, numbered_name, wrap_name
 from chiron.scheduler.room import Room
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Orchestrator, Processes
@@ -114,6 +114,15 @@ PLANNERS = {
     ),
     "pgp": Planner(),
 }
+
+
+def first_names(label: str, workflow: Workflow) -> list[str]:
+    """Return the names of the wraps that every plan of this planner for `workflow` has."""
+    planner = PLANNERS[label]
+    if planner.names:
+        return planner.names(workflow)
+    count = max(map(len, planner.layout(workflow))) if planner.layout else 1
+    return [numbered_name(workflow.name, planner.prefix, number) for number in range(count)]
 
 
 def searched(label: str) -> bool:

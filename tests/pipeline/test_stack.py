@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
 from chiron.deployment.launcher import Launcher
-from chiron.openfaas.objects import GatewayInfo
+from chiron.openfaas.objects import FunctionStatus, GatewayInfo
 from chiron.openfaas.sharing import TRIGGERS
 from chiron.pipeline.deploy import DeploymentRequest, checked_sources, deploy
 from chiron.scheduler.choices import Choices
+from chiron.scheduler.planners import PLANNERS, first_names
 from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
 
 
 @dataclass
@@ -20,9 +22,19 @@ class Elsewhere:
     """A gateway of OpenFaaS at `url`, which is asked for nothing but what it is."""
 
     url: str
+    #: The deployed functions, each with its annotations.
+    deployed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def functions(self) -> list[FunctionStatus]:
+        named = self.deployed.items()
+        return [FunctionStatus(name=name, annotations=each) for name, each in named]
 
     def info(self) -> GatewayInfo:
         return GatewayInfo.model_validate({"provider": {"provider": "faas-netes"}})
+
+
+def unbuilt(stack_file):
+    pytest.fail(f"the images of {stack_file} are built")
 
 
 @pytest.fixture
@@ -79,6 +91,48 @@ def test_a_trigger_of_an_inner_function_is_refused_before_anything_is_measured(
     with pytest.raises(ChironError) as refused:
         told(changes, launcher, planner, lambda *asked: deploy(*asked[:2], tmp_path, asked[2]))
     assert (refused.value.code, refused.value.functions) == ("inner-trigger", ("join",))
+
+
+@pytest.mark.parametrize(
+    ("planner", "name"),
+    [
+        ("pgp", "small-wrap1"),
+        ("pgp", "helper"),
+        ("faastlane+", "small-faastlane-plus-wrap1"),
+        ("one-to-one", "small-wave"),
+    ],
+)
+def test_a_name_of_another_workflow_is_refused_before_anything_is_measured(
+    told, planner, name, small, tmp_path
+):
+    whose = {"chiron.workflow": "other", "chiron.planner": planner}
+    launcher = Launcher(Elsewhere("http://there:8080", {name: whose}), build=unbuilt)
+    stack = json.loads(small.stack_file.read_text())
+    stack["functions"]["helper"] = {**stack["functions"]["wave"], "image": "helper"}
+    small.stack_file.write_text(json.dumps(stack))
+    with pytest.raises(ChironError, match="run chiron remove other") as refused:
+        told({}, launcher, planner, lambda *asked: deploy(*asked[:2], tmp_path, asked[2]))
+    assert (refused.value.code, refused.value.functions) == ("name-taken", (name,))
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_the_names_of_the_first_wraps_are_known_without_a_profile(planner, plan_of):
+    names = "abcdefg"
+    workflow = parse_workflow({"tasks": dict(zip(names, names, strict=True)), "edges": []})
+    names = [wrap.name for wrap in plan_of(workflow, planner).wraps]
+    known = first_names(planner, workflow)
+    assert known and known == names[: len(known)]
+
+
+def test_a_name_of_another_workflow_is_refused_before_images_are_built(small, plan_of):
+    plan = plan_of(small.workflow, "sand")
+    whose = {"chiron.workflow": "other", "chiron.planner": "sand"}
+    launcher = Launcher(Elsewhere("http://there:8080", {plan.wraps[0].name: whose}), unbuilt)
+    with (
+        pytest.raises(ChironError, match="run chiron remove other"),
+        launcher.launch(small.workflow, small, plan),
+    ):
+        pytest.fail("it is deployed")
 
 
 def test_connectors_do_not_call_what_is_deployed_to_be_measured(
