@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from wrap.core.errors import TaskError
+from wrap.core.shedding import SEND_LESS
 
 #: An execution that needs workers.
 Candidate = TypeVar("Candidate")
@@ -29,11 +30,8 @@ def check_time(now: float, deadline: float) -> None:
 def check_size(size: int, most: int | None) -> None:
     """Raise TaskError, ``too-large``, if a request has more than `most` bytes."""
     if most is not None and size > most:
-        message = (
-            f"the request has {size} bytes, and there is memory for {most} here: "
-            "send less, or put a payload of that size into payloads/ and deploy again"
-        )
-        raise TaskError("too-large", message, status=413)
+        held = f"the request has {size} bytes, and there is memory for {most} here"
+        raise TaskError("too-large", f"{held}: {SEND_LESS}", status=413)
 
 
 def check_memory(size: int, taken: int, most: int, what: str) -> None:

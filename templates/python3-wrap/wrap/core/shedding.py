@@ -16,6 +16,8 @@ AT_ONCE = 64
 MOMENT_S = 0.02
 #: How long a client may read nothing of its answer before the answer is given up, in seconds.
 _STALLED_S = 30.0
+#: What to do about a request that is too large.
+SEND_LESS = "send less, or put a payload of that size into payloads/ and deploy again"
 #: The fraction (one in so many) of the bound that is freed while more is read.
 _FREED = 8
 

@@ -9,6 +9,8 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import FixedStreamReceiver
 from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
+from wrap.core.shedding import SEND_LESS
+
 from .body import LARGE, LargeBody, Nowhere
 
 #: Most bytes of a head, or between the chunks of a body; most header fields.
@@ -104,5 +106,4 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
 
     def _refuse_size(self) -> None:
         most = self.adj.inbuf_overflow - 1
-        mend = "send less, or put a payload of that size into payloads/ and deploy again"
-        self.refuse(RequestEntityTooLarge(f"a request may have {most} bytes here: {mend}"))
+        self.refuse(RequestEntityTooLarge(f"a request may have {most} bytes here: {SEND_LESS}"))
