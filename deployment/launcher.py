@@ -23,8 +23,11 @@ from chiron.generator.generate import Sources, generate
 from chiron.generator.settings import client_timeout_s, wrap_environment
 from chiron.generator.stores import NO_STORE, StorePlace, require_s3
 from chiron.openfaas.client import HERE, Gateway
+from chiron.openfaas.credentials import DEFAULT_GATEWAY
+from chiron.openfaas.objects import PRO_LABELS
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.load import Load
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan
 from chiron.workflow.tracing import new_key
@@ -97,6 +100,25 @@ class Launcher:
                         functions=(name,),
                     )
         return sources.buildable(self.langs) if self.langs else sources
+
+    def warnings(self, sources: Sources, load: Load | None = None) -> Iterator[str]:
+        """Yield what of stack.yaml, and of a plan for `load`, this gateway does not do.
+
+        A gateway that stack.yaml names is another one unless it is faas-cli's default.
+        """
+        named, url = sources.stack.provider.gateway.rstrip("/"), self.gateway.url
+        info = self.gateway.info()
+        if named not in ("", DEFAULT_GATEWAY, url) and not info.embedded:
+            mend = f"this deploys on {url}, as OPENFAAS_URL or -g says: -g {named} deploys there"
+            yield f"provider.gateway of stack.yaml is {named}: {mend}"
+        functions = sources.stack.functions.items()
+        own = [name for name, each in functions if not PRO_LABELS.isdisjoint(each.labels)]
+        if info.is_community_kubernetes and (load or own):
+            of = [*([f"the plan for {load.shown}"] if load else []), *own]
+            yield (
+                f"labels {', '.join(sorted(PRO_LABELS))} of {', '.join(of)} are left out: the "
+                f"Community Edition on {url} refuses them; chiron watch scales instead"
+            )
 
     def deploy(self, stack_file: Path) -> list[str]:
         """Deploy the generated functions; return those that were created, see `deploy_stack`."""

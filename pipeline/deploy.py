@@ -34,7 +34,6 @@ from chiron.generator.fingerprint import digest, source_of
 from chiron.generator.generate import Sources, generate
 from chiron.generator.stack_check import check_triggers
 from chiron.generator.stores import require_redis, require_store
-from chiron.openfaas.credentials import DEFAULT_GATEWAY
 from chiron.profiler.holding import holding_profile
 from chiron.profiler.kept_platform import KeptPlatforms, platform_of
 from chiron.profiler.profile import profile as profile_functions
@@ -317,7 +316,7 @@ def checked_sources(request: DeploymentRequest, launcher: Launcher, progress: Pr
     sources = launcher.sources(request.folder)
     if PLANNERS[request.choices.planner].orchestrator != "client":
         check_triggers(sources.stack, request.folder.workflow)
-    for warning in (*sources.warnings, *_other_gateway_warnings(sources, launcher)):
+    for warning in (*sources.warnings, *launcher.warnings(sources, request.load)):
         progress(f"warning: {warning}")
     return sources
 
@@ -392,11 +391,3 @@ def plan_for(
     for each in broken(plan, request.folder.workflow, plan.apart):  # fixed layouts ignore rules
         progress(f"warning: {each.line}")
     return plan
-
-
-def _other_gateway_warnings(sources: Sources, launcher: Launcher) -> Iterator[str]:
-    """Yield a warning if stack.yaml names another gateway that is not faas-cli's default."""
-    named, url = sources.stack.provider.gateway.rstrip("/"), launcher.gateway.url
-    if named not in ("", DEFAULT_GATEWAY, url) and not launcher.gateway.info().embedded:
-        mend = f"this deploys on {url}, as OPENFAAS_URL or -g says: -g {named} deploys there"
-        yield f"provider.gateway of stack.yaml is {named}: {mend}"

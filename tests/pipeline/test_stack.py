@@ -15,6 +15,7 @@ from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS, first_names
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import parse_workflow
+from chiron.workflow.load import Load
 
 
 @dataclass
@@ -24,13 +25,14 @@ class Elsewhere:
     url: str
     #: The deployed functions, each with its annotations.
     deployed: dict[str, dict[str, str]] = field(default_factory=dict)
+    provider: str = "faas-netes"
 
     def functions(self) -> list[FunctionStatus]:
         named = self.deployed.items()
         return [FunctionStatus(name=name, annotations=each) for name, each in named]
 
     def info(self) -> GatewayInfo:
-        return GatewayInfo.model_validate({"provider": {"provider": "faas-netes"}})
+        return GatewayInfo.model_validate({"provider": {"provider": self.provider}})
 
 
 def unbuilt(stack_file):
@@ -41,12 +43,12 @@ def unbuilt(stack_file):
 def told(small):
     """What a deployment of the small workflow tells, with changes of its stack.yaml."""
 
-    def told(changes, launcher, planner="sand", asked=checked_sources):
+    def told(changes, launcher, planner="sand", asked=checked_sources, load=None):
         stack = json.loads(small.stack_file.read_text())
         for name, fields in changes.pop("functions", {}).items():
             stack["functions"][name] |= fields
         small.stack_file.write_text(json.dumps(stack | changes))
-        request = DeploymentRequest(small, 50.0, Choices(planner=planner))
+        request = DeploymentRequest(small, 50.0, Choices(planner=planner), load=load)
         lines = list[str]()
         asked(request, launcher, lines.append)
         return [line for line in lines if line.startswith("warning: ")]
@@ -77,6 +79,24 @@ def test_another_gateway_in_the_file_is_told(told, named, warned):
 
 def test_on_the_embedded_gateway_the_file_may_name_any(told, launcher):
     assert told({"provider": {"name": "openfaas", "gateway": "http://other:8080"}}, launcher) == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "per_s", "label", "warned"),
+    [
+        ("faas-netes-ce", 20.0, "team", "the plan for 20/s are"),
+        ("faas-netes-ce", None, "com.openfaas.scale.type", "wave are"),
+        ("faas-netes-ce", None, "com.openfaas.scale.min", ""),
+        ("faas-netes", 20.0, "com.openfaas.scale.type", ""),
+    ],
+)
+def test_labels_that_the_community_edition_refuses_are_told(told, provider, per_s, label, warned):
+    launcher = Launcher(Elsewhere("http://there:8080", provider=provider), build=unbuilt)
+    changes = {"functions": {"wave": {"labels": {label: "1"}}}}
+    lines = told(changes, launcher, load=Load(per_s=per_s) if per_s else None)
+    assert [warned in line and "http://there:8080 refuses" in line for line in lines] == (
+        [True] if warned else []
+    )
 
 
 @pytest.mark.parametrize("planner", ["sand", "pgp", "one-to-one"])
