@@ -42,6 +42,11 @@ def translate_flat(document: dict[str, Any]) -> Translated:
     """
     faults = Faults()
     whole = Fields(document, (), faults, "name global_input functions global_output")
+    with faults.noting():
+        inputs = whole.inner("global_input")
+        for field in inputs.names:
+            with faults.noting():
+                _declared(inputs, field)
     flat = _Flat(whole)
     steps = []
     for index, given in enumerate(whole.required_items("functions")):
@@ -88,8 +93,7 @@ class _Flat:
         return step
 
     def _declared(self, fields: Fields, name: str, output: str) -> str:
-        given = fields.inner("output").inner(output, "type value size")
-        given.numbers("size")
+        given = _declared(fields.inner("output"), output)
         if "value" in given:
             self._passed[name, output] = _value(given)
         return output
@@ -115,8 +119,7 @@ class _Flat:
         ]
 
     def _read(self, inputs: Fields, argument: str, keys: list[str]) -> Read:
-        given = inputs.inner(argument, "type value size")
-        given.numbers("size")
+        given = _declared(inputs, argument)
         if given.word("type", "pass", "normal", "key", "keys") == "key":
             keys.append(argument)
         return _value(given)
@@ -153,7 +156,7 @@ class _Flat:
         outputs = self._whole.inner("global_output")
         answer = {}
         for field in outputs.names:
-            given = outputs.inner(field, "type value size")
+            given = _declared(outputs, field)
             if given.word("type", "pass", "normal", "switch") == "switch":
                 name = f"{field}_of_either"
                 for index, value in enumerate(given.required_items("value")):
@@ -187,6 +190,13 @@ class _Flat:
                 with faults.noting():
                     _check_output(read, self._outputs)
         faults.raise_all()
+
+
+def _declared(fields: Fields, name: str) -> Fields:
+    """Return the declaration of a value, whose size is measured here."""
+    given = fields.inner(name, "type value size")
+    given.numbers("size")
+    return given
 
 
 def _value(given: Fields) -> Read:

@@ -11,6 +11,7 @@ import heapq
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from chiron.workflow.errors import ChironError, Faults
@@ -120,7 +121,9 @@ class _Writer:
                 )
         step = self._steps.get(read.step)
         items = "[*]" if step and step.each else ""
-        return _field(known.paths.get(read.step, "$") + items, read.field)
+        path = known.paths.get(read.step, "$") + items
+        names = read.field.split(".") if read.step == REQUEST else [read.field]
+        return reduce(_field, names, path)
 
     def _rule(self, condition: Condition, known: _Known) -> dict[str, Any]:
         left, operator, right = condition

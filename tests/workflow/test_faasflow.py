@@ -83,6 +83,23 @@ def test_what_functions_read_is_taken_from_the_request_and_from_what_others_gave
     assert "ResultPath" not in found["add"], "the last answer is the workflow's"
 
 
+def test_a_field_within_a_field_of_the_request_is_found():
+    found = states(
+        block(
+            "sequence",
+            function("a", reads={"x": "INPUT.user.name"}, output=["y.z"]),
+            block(
+                "switch",
+                when("INPUT.user.age > 17", function("b", reads={"y": "LOCAL.y.z"})),
+                name="which",
+            ),
+        )
+    )
+    assert found["a"]["Parameters"] == {"x.$": "$.INPUT.user.name"}
+    assert found["which"]["Choices"][0]["Variable"] == "$.INPUT.user.age"
+    assert found["b"]["Parameters"] == {"y.$": "$.a['y.z']"}, "an output is one name"
+
+
 def test_what_a_branch_gave_is_found_after_it():
     found = states(
         block(
@@ -327,6 +344,25 @@ def test_the_flat_form_names_what_is_wrong(steps, code, path, words, refused):
     error = refused(parse_workflow, {"functions": steps})
     assert (error.code, error.path) == (code, path)
     assert words in error.message
+
+
+@each_row(
+    ("given", "code", "path"),
+    [
+        ({"x": {"type": "pass", "size": 8}}, None, None),
+        ({"x": {"tpye": "pass"}}, "unknown-field", "global_input.x.tpye"),
+        ({"x": {"size": "8"}}, "bad-field", "global_input.x.size"),
+        ({"x": "pass"}, "bad-field", "global_input.x"),
+        (["x"], "bad-field", "global_input"),
+    ],
+)
+def test_the_inputs_of_the_workflow_are_checked(given, code, path, refused):
+    document = {"global_input": given, "functions": [flat("a")]}
+    if code is None:
+        assert parse_workflow(document).by_name.keys() == {"a"}
+        return
+    error = refused(parse_workflow, document)
+    assert (error.code, error.path) == (code, path)
 
 
 def test_branches_that_need_each_others_functions_are_refused_where_data_is_named(refused):
