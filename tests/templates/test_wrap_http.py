@@ -385,3 +385,22 @@ def test_an_answer_that_no_server_could_send_fails_its_task(wrap_image: Any, sta
         told = server.request(body=given)
         assert (told.status, told.json["code"]) == (500, "bad-output"), given
         assert said in told.json["message"]
+
+
+def test_head_gets_the_length_that_a_response_gives(wrap_image: Any, start: Any) -> None:
+    source = """
+        from flask import Response
+        def handle(req):
+            return eval(req) if req else Response(headers={"Content-Length": "123"})
+    """
+    server = start(wrap_image({"f": source}, entry={"output": 0}))
+
+    def length(method: str, body: str = "") -> tuple[int, bytes, str | None]:
+        told = server.request(method, body=body)
+        return told.status, told.body, told.headers.get("Content-Length")
+
+    assert length("HEAD") == (200, b"", "123")
+    assert length("GET") == (200, b"", "0"), "nothing follows"
+    assert length("HEAD", "'', 200, {'Content-Length': '9'}") == (200, b"", "0"), "as in Flask"
+    assert length("HEAD", "'text'") == (200, b"", "4")
+    assert length("HEAD", "Response(status=204, headers={'Content-Length': '9'})")[2] is None

@@ -86,7 +86,8 @@ class Remote(FunctionRunner):
         status, pairs, body = value
         kind = next((each for name, each in pairs if name.lower() == "content-type"), "")
         line = styles.status_line(status)
-        found = styles.found(line, kind, styles.sent(pairs), body, seen)
+        headers = styles.sent(pairs) + styles.length_of(pairs, status, body)
+        found = styles.found(line, kind, headers, body, seen)
         return styles.unless_failed(status, found, seen)
 
     def close(self) -> None:

@@ -69,8 +69,10 @@ _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization"}
     | {"te", "trailers", "transfer-encoding", "upgrade"}
 )
+#: The header with the length of an answer, in lower case.
+LENGTH = "content-length"
 #: Headers of an answer that the server sets, in lower case.
-OF_SERVER = _HOP_BY_HOP | {"content-length"}
+OF_SERVER = _HOP_BY_HOP | {LENGTH}
 
 
 class _Given:
@@ -305,7 +307,19 @@ def status_line(status: int) -> str:
 def whole(response: Response, seen: Seen) -> Object:
     complete(response)
     status, kind, headers = begin_of(response)
-    return found(status, kind, headers, response.get_data(), seen)
+    body = response.get_data()
+    headers += length_of(response.headers, response.status_code, body)
+    return found(status, kind, headers, body, seen)
+
+
+def length_of(
+    headers: Iterable[tuple[str, str]], status: int, body: bytes
+) -> list[tuple[str, str]]:
+    """Return the header with the length that an empty answer gives: HEAD gets it."""
+    if len(body) or not may_have_body(status):
+        return []
+    given = (each for each in headers if each[0].lower() == LENGTH)
+    return [each for each in given if each[1].isdecimal() and int(each[1])][:1]
 
 
 def found(

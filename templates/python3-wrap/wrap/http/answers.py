@@ -13,7 +13,7 @@ from wrap.config.redaction import redacted
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.functions.remote import headers_of
-from wrap.functions.styles import OF_SERVER
+from wrap.functions.styles import LENGTH, OF_SERVER
 from wrap.http.request_fields import Environ, asked_mark, trace_of
 from wrap.http.response import Response
 from wrap.net.gateway_client import ANSWERED_HEADER, CALL_HEADER, TIMEOUT_HEADER
@@ -98,6 +98,6 @@ def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
 
 def passed_back(answered: Answered) -> Response:
     status, pairs, body = answered
-    left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
+    left_out = (OF_SERVER - {LENGTH}) | {ANSWERED_HEADER.lower()}
     sent = [each for each in pairs if each[0].lower() not in left_out]
     return Response(body, status, sent, content_type="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from wrap.functions.styles import UNSAID, may_have_body, status_line
+from wrap.functions.styles import LENGTH, UNSAID, may_have_body, status_line
 
 _Body = bytes | bytearray | memoryview
 #: The headers that an answer with status 304 must not have, in lower case.
@@ -22,7 +22,7 @@ class Response:
     Args:
         body: one piece, or a list of pieces; for another iterable no length is sent.
         status: a number, or a status line.
-        headers: all but the content type and the length.
+        headers: all but the content type; a length among them is that of an answer to HEAD.
         content_type: empty if the answer has none.
     """
 
@@ -48,7 +48,10 @@ class Response:
     ) -> Iterable[_Body]:
         status, headers = self.status_code, self.headers
         has_body = may_have_body(status)
-        if has_body and isinstance(self._body, list):
+        own = any(name.lower() == LENGTH for name, _ in headers)
+        if own and environ["REQUEST_METHOD"] != "HEAD":
+            headers, own = [each for each in headers if each[0].lower() != LENGTH], False
+        if has_body and not own and isinstance(self._body, list):
             headers = [*headers, ("Content-Length", str(sum(map(len, self._body))))]
         elif status == _UNMODIFIED:
             headers = [each for each in headers if each[0].lower() not in _OF_BODY]
