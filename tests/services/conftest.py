@@ -290,7 +290,7 @@ def open_page(browser: Any, address: str, soon: None) -> Iterator[Callable[..., 
         page.set_default_timeout(1000 * _BOUND_S)
         pages.append(page)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        page.on("console", lambda m: faults.append(m.text) if _is_fault(m) else None)
         page.on(
             "request",
             lambda r: (
