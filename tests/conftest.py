@@ -368,7 +368,8 @@ def launcher(embedded: EmbeddedGateway) -> Iterator[Launcher]:
 
 @pytest.fixture
 def briefly_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Functions are run as seldom as they can be, also where their latency varies."""
+    """Functions are run as seldom as they can be, also if their latency varies or falls."""
+    monkeypatch.setattr("chiron.openfaas.languages.java._WARM_UP_S", 0.0)
     monkeypatch.setattr("chiron.profiler.profile._FURTHER_S", 0.0)
     monkeypatch.setattr("chiron.profiler.function_profile._FORKED_RUNS", 3)
 
