@@ -25,16 +25,16 @@ demo: .venv/installed ## What the FINRA workflow takes as it is, and as chiron d
 	@$(BIN)/python -m chiron.installation strace
 	@$(BIN)/chiron evaluate gain benchmarks/finra --slo 100ms --local --output out/demo
 
-test: .venv/developing ## Run the tests: all that matters once (5 to 15 minutes on two cores)
+test: .venv/collected ## Run the tests: all that matters once (5 to 15 minutes on two cores)
 	@$(PYTEST) $(addprefix --ignore ,$(EVALUATION))
 
 test-all: test-beside test-alone ## Run all but the soak: real commands, containers, measurements
 
-test-evaluation: .venv/developing ## Run the tests of the benchmarks and of the evaluation
+test-evaluation: .venv/collected ## Run the tests of the benchmarks and of the evaluation
 	@$(PYTEST) $(EVALUATION)
 
 # In one run: while the slow ones wait, the others compute.
-test-beside: .venv/developing
+test-beside: .venv/collected
 	@$(PYTEST) -m 'not quiet and not soak'
 
 test-alone: .venv/developing
@@ -82,6 +82,11 @@ endif
 
 .venv/developing: .venv/installed
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[benchmarks,dashboard,dev,docker,evaluation]'
+	@touch $@
+
+# Workers begin together: each would compile the tests, and what these import.
+.venv/collected: .venv/developing
+	@$(BIN)/pytest --collect-only --quiet >/dev/null || true
 	@touch $@
 
 $(TOOLS)/%:
