@@ -8,27 +8,37 @@ import java.util.Map;
 public class Request implements IRequest {
     private final byte[] body;
     private final Map<String, String> headers;
-    private final String query;
-    private final String path;
+    private final String queryRaw;
+    private final Map<String, String> query;
+    private final String pathRaw;
+    private final Map<String, String> path;
 
+    /** A request without a query and without a path: their maps are null. */
     public Request(String body, Map<String, String> headers) {
-        this(body, headers, null, null);
+        this.body = bytes(body);
+        this.headers = headers;
+        queryRaw = null;
+        query = null;
+        pathRaw = null;
+        path = null;
     }
 
     public Request(String body, Map<String, String> headers, String queryRaw, String path) {
-        this(headers, queryRaw, path, body == null ? null : body.getBytes(StandardCharsets.UTF_8));
+        this(bytes(body), headers, queryRaw, path);
     }
 
-    private Request(Map<String, String> headers, String query, String path, byte[] body) {
-        this.headers = headers;
-        this.query = query;
-        this.path = path;
+    private Request(byte[] body, Map<String, String> headers, String queryRaw, String pathRaw) {
         this.body = body;
+        this.headers = headers;
+        this.queryRaw = queryRaw;
+        query = parameters(queryRaw);
+        this.pathRaw = pathRaw;
+        path = pairs(pathRaw);
     }
 
     /** The request of this body; `query` is null without a question mark. */
     public static Request received(byte[] body, Map<String, String> headers, String query, String path) {
-        return new Request(headers, query, path, body);
+        return new Request(body, headers, query, path);
     }
 
     @Override
@@ -53,12 +63,26 @@ public class Request implements IRequest {
 
     @Override
     public String getQueryRaw() {
+        return queryRaw;
+    }
+
+    @Override
+    public Map<String, String> getQuery() {
         return query;
     }
 
-    /** Parameter to value; to null without an equals sign. The last of several values counts. */
     @Override
-    public Map<String, String> getQuery() {
+    public String getPathRaw() {
+        return pathRaw;
+    }
+
+    @Override
+    public Map<String, String> getPath() {
+        return path;
+    }
+
+    /** Parameter to value; to null without an equals sign. The last of several values counts. */
+    private static Map<String, String> parameters(String query) {
         Map<String, String> found = new HashMap<>();
         for (String each : query == null ? new String[0] : query.split("&")) {
             String[] parts = each.split("=");
@@ -68,14 +92,8 @@ public class Request implements IRequest {
         return found;
     }
 
-    @Override
-    public String getPathRaw() {
-        return path;
-    }
-
     /** Of /a/b/c: a to b, and c to an empty text. */
-    @Override
-    public Map<String, String> getPath() {
+    private static Map<String, String> pairs(String path) {
         Map<String, String> found = new HashMap<>();
         String[] parts = path == null || path.isEmpty() ? new String[0] : path.substring(1).split("/");
         String key = "";
@@ -91,6 +109,10 @@ public class Request implements IRequest {
             found.put(key, "");
         }
         return found;
+    }
+
+    private static byte[] bytes(String text) {
+        return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
     }
 
     private static String decoded(String text) {

@@ -6,28 +6,33 @@ import java.util.Map;
 
 public class Response implements IResponse {
     private final Map<String, String> headers = new HashMap<>();
-    private byte[] body = {};
+    private String body = "";
+    /** The body as it was set, if as bytes. */
+    private byte[] bytes;
     private String contentType = "";
     private int statusCode = 200;
 
     @Override
     public String getBody() {
-        return new String(body, StandardCharsets.UTF_8);
+        return bytes == null ? body : new String(bytes, StandardCharsets.UTF_8);
     }
 
     @Override
     public void setBody(String text) {
-        body = text.getBytes(StandardCharsets.UTF_8);
+        body = text;
+        bytes = null;
     }
 
+    /** The bytes of what getBody gives, which a subclass may override. */
     @Override
     public byte[] getBodyBytes() {
-        return body;
+        return bytes == null ? getBody().getBytes(StandardCharsets.UTF_8) : bytes;
     }
 
     @Override
-    public void setBodyBytes(byte[] bytes) {
-        body = bytes;
+    public void setBodyBytes(byte[] content) {
+        body = null;
+        bytes = content;
     }
 
     @Override
@@ -37,7 +42,7 @@ public class Response implements IResponse {
 
     @Override
     public void setHeader(String key, String value) {
-        if (value == null) {
+        if (value == null && headers.containsKey(key)) {
             headers.remove(key);
         } else {
             headers.put(key, value);

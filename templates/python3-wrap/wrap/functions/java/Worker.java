@@ -15,6 +15,7 @@ import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -22,7 +23,10 @@ import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 
 /**
  * Runs the Java handlers of one process of a wrap, each run in the thread of its connection.
@@ -37,6 +41,8 @@ public final class Worker {
     /** How long a run that is given up may take to end, in milliseconds. */
     private static final long NOTICE_MS = 1000;
     private static final int LEAST_STATUS = 200, MOST_STATUS = 999;
+    private static final String TYPE = "content-type";
+    private static final Pattern NOT_IN_PATHS = Pattern.compile("[ \"<>\\\\^`{|}]");
 
     private Worker() {}
 
@@ -106,6 +112,8 @@ public final class Worker {
         Output.begin(run.lines);
         try {
             told = asked.get("load") == null ? run.perform(asked) : load(asked);
+        } catch (Refused refused) {
+            told = refused.told;
         } catch (InvocationTargetException error) {
             told = failed(error.getCause());
         } catch (Throwable error) {
@@ -149,10 +157,9 @@ public final class Worker {
             Function function = FUNCTIONS.get(asked.get("name"));
             thread.setContextClassLoader(function.loader);
             IHandler handler = function.take();
-            IRequest request = request(asked);
             mark(asked, "begin");
             try {
-                return told(handler.Handle(request));
+                return told(handler.Handle(request(asked)));
             } finally {
                 mark(asked, "end");
                 function.giveBack(handler);
@@ -197,13 +204,35 @@ public final class Worker {
             headers.putIfAbsent(name, each[1]);
         }
         byte[] body = asked.get("method").equalsIgnoreCase("POST") ? asked.body : new byte[0];
-        String target = asked.get("target");
+        URI uri;
         try {
-            URI uri = new URI(target);
-            return Request.received(body, headers, uri.getRawQuery(), uri.getPath());
+            uri = new URI(escaped(asked.get("target")));
         } catch (URISyntaxException unread) {
-            String[] parts = target.split("\\?", 2);
-            return Request.received(body, headers, parts.length > 1 ? parts[1] : null, parts[0]);
+            throw new Refused(400, "Bad Request</h1>URISyntaxException thrown");
+        }
+        if (!uri.getPath().startsWith("/")) {
+            throw new Refused(404, "Not Found</h1>No context found for request");
+        }
+        return Request.received(body, headers, uri.getRawQuery(), uri.getPath());
+    }
+
+    /** The target with what a path cannot have escaped, as the template's watchdog hands it on. */
+    private static String escaped(String target) {
+        int end = target.indexOf('?') < 0 ? target.length() : target.indexOf('?');
+        String path = NOT_IN_PATHS.matcher(target.substring(0, end)).replaceAll(
+            found -> String.format("%%%02X", (int) found.group().charAt(0))
+        );
+        return path + target.substring(end);
+    }
+
+    /** A request that never gets to the handler: the template's server answers it. */
+    private static final class Refused extends RuntimeException {
+        private static final long serialVersionUID = 1;
+        final transient Message told;
+
+        Refused(int status, String page) {
+            byte[] body = ("<h1>" + status + " " + page).getBytes(StandardCharsets.UTF_8);
+            told = new Message().with("status", status).with("type", "text/html").carrying(body);
         }
     }
 
@@ -214,18 +243,15 @@ public final class Worker {
         if (status < LEAST_STATUS || status > MOST_STATUS) {
             throw new IllegalArgumentException("a handler cannot answer the status " + status + ": answer 200 to 999");
         }
-        Message answer = new Message().with("status", status);
-        for (Map.Entry<String, String> each : response.getHeaders().entrySet()) {
-            if (each.getKey().equalsIgnoreCase("content-type")) {
-                type = each.getValue();
-            } else {
-                answer.with("headers." + each.getKey(), each.getValue());
-            }
-        }
         if (body == null || type == null) {
             throw new NullPointerException("the response has no " + (body == null ? "body" : "content type"));
         }
-        return answer.with("type", type).carrying(body);
+        Map<String, String> sent = new TreeMap<>(String.CASE_INSENSITIVE_ORDER); // of two spellings the last counts
+        sent.put(TYPE, type);
+        response.getHeaders().forEach((name, value) -> sent.put(name, Objects.requireNonNull(value, name)));
+        Message answer = new Message().with("status", status).with("type", sent.remove(TYPE));
+        sent.forEach((name, value) -> answer.with("headers." + name, value));
+        return answer.carrying(body);
     }
 
     private static Message failed(Throwable error) {
