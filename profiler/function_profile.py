@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
 
+from chiron.deployment.deploy import Progress
 from chiron.deployment.function_error import FunctionFailedError
 from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.predictor.speed import function_at, latency_at, slower
@@ -14,6 +15,7 @@ from chiron.profiler.inputs import WorkflowRun
 from chiron.profiler.invocation import Changes, Invocation, Solo
 from chiron.profiler.periods import Piece, laid_out, periods
 from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
+from chiron.profiler.progress import SlowRuns
 from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
 from chiron.profiler.shared_resources import (
@@ -215,10 +217,13 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
     )[0]
 
 
-def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, FunctionProfile]:
+def with_forks(
+    function: FunctionProfile, solo: Solo, say: Progress
+) -> Generator[None, None, FunctionProfile]:
     """Add the latency and the memory in forked processes to `function`.
 
-    `solo` runs the function there; the generator yields between runs.
+    `solo` runs the function there; the generator yields between runs. `say` gets a line about the
+    runs of a slow function.
 
     The machine's speed may differ between runs and the profile. So each run is compared with the
     latency that the main process would have at the run's speed.
@@ -232,6 +237,12 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
             reason = f"it leaves {what} running, which end with such a process"
             return function.model_copy(update={"unforkable": reason})
     limit_s = max(_FORKED_LIMIT_S, _FORKED_TIMES * function.latency_ms / 1000)
+    affordable = (
+        int(_FORKED_BUDGET_MS / function.latency_ms) if function.latency_ms else _FORKED_RUNS
+    )
+    rounds = range(max(_FEWEST_FORKED, min(_FORKED_RUNS, affordable)))
+    planned = _FORKED_WARM_UP + _AT_ONCE + len(rounds)
+    slow = SlowRuns(f"{solo.function} in forked processes", say, lambda _: planned)
     answers = set[str]()
     taken_mib = list[float]()
     try:
@@ -240,6 +251,7 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
             answers.add(run.output)
             if run.own_mib is not None:
                 taken_mib.append(run.own_mib + run.processes_mib)
+            slow.ran(function.latency_ms)
     except FunctionFailedError as error:
         return function.model_copy(update={"unforkable": f"it fails there: {error.message}"})
     try:
@@ -248,16 +260,14 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     except FunctionFailedError as error:
         reason = f"it fails in {_AT_ONCE} of them at once: {error.message}"
         return function.model_copy(update={"unforkable": reason})
-    affordable = (
-        int(_FORKED_BUDGET_MS / function.latency_ms) if function.latency_ms else _FORKED_RUNS
-    )
-    rounds = range(max(_FEWEST_FORKED, min(_FORKED_RUNS, affordable)))
+    slow.ran(function.latency_ms, _AT_ONCE)
     further_ms = list[float]()
     for number in rounds:
         yield
         run = solo.invoke(number, cpu_probed=True)
         answers.add(run.output)
         further_ms.append(_further_ms(function, run))
+        slow.ran(function.latency_ms)
     unforkable = ""
     if function.varies and len(answers) == 1:
         unforkable = "its answers vary, but not there: each such process begins with the same state"

@@ -161,6 +161,8 @@ class Solo:
             return replace(self.invoke_once(number, **how), tries=self.tries)
         except RunFailedError as error:
             if not self.fails or error.run is None:
+                if self.tries > 1:
+                    error.add(f"it failed in each of {self.tries} runs")
                 raise
             return error.run
 

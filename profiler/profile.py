@@ -41,6 +41,7 @@ from chiron.profiler.inputs import (
     weighed,
 )
 from chiron.profiler.invocation import Solo
+from chiron.profiler.progress import Failures, WorkflowRuns
 from chiron.profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
 from chiron.profiler.sandbox import Sandbox, find_sandbox
 from chiron.profiler.solo import Alone, alone, alone_under_strace
@@ -143,7 +144,8 @@ class _Profiling:
     def __init__(
         self, folder: WorkflowFolder, launcher: Launcher | LocalLauncher, say: Progress
     ) -> None:
-        self.failures = _Failures(say)
+        self.failures = Failures(say)
+        self._workflow_runs = WorkflowRuns(say)
         self._folder, self._launcher, self._say = folder, launcher, say
         self._payloads = folder.payloads()
         for warning in folder.warnings():
@@ -198,6 +200,7 @@ class _Profiling:
                     *(one, sandbox, tracers(one, sandbox), count),
                     fresh_mib=self._fresh_mib.get(solo.function),
                     further_s=each_s,
+                    say=self._say,
                     beside=beside,
                 )
                 handler = self._handlers.get(solo.function)
@@ -223,7 +226,7 @@ class _Profiling:
             known = list[FunctionProfile]()
             for each, one in zip(profiles[solo.function], self._each(solo), strict=True):
                 one.warm_up(self._warm_up_s(solo))
-                known.append((yield from with_forks(each, one)))
+                known.append((yield from with_forks(each, one, self._say)))
             for reason in {each.unforkable for each in known if each.unforkable}:
                 self._say(f"warning: {solo.function} cannot run in forked processes: {reason}")
             return known
@@ -305,9 +308,14 @@ class _Profiling:
         )
 
     def _run_all(self) -> None:
-        workflow, run = self._folder.workflow, self._running.run
-        runs = [run_alone(workflow, each.content, run, self.failures) for each in self._payloads]
-        self._runs.append(runs)
+        workflow, number = self._folder.workflow, len(self._runs) + 1
+        told = [
+            (each, self._workflow_runs.number(number, each.name, self._running.run))
+            for each in self._payloads
+        ]
+        self._runs.append(
+            [run_alone(workflow, each.content, run, self.failures) for each, run in told]
+        )
 
     def _run_again(self) -> None:
         if not (self.failures or self._slow):
@@ -336,26 +344,6 @@ def _answer(
 
 def _profile(folder: WorkflowFolder, functions: dict[str, FunctionProfile]) -> Profile:
     return Profile(format=1, workflow=folder.workflow.name, functions=functions)
-
-
-class _Failures(dict[str, ChironError]):
-    """The reasons why functions could not be profiled, reported as soon as they occur."""
-
-    def __init__(self, say: Progress) -> None:
-        super().__init__()
-        self._say = say
-
-    def __setitem__(self, function: str, error: ChironError) -> None:
-        self._say(error.message)
-        super().__setitem__(function, error)
-
-    @contextmanager
-    def of(self, function: str) -> Iterator[None]:
-        """Record a failure in the block as the function's, so that the other functions continue."""
-        try:
-            yield
-        except ChironError as error:
-            self[function] = error
 
 
 @contextmanager

@@ -15,16 +15,19 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, sqrt
 from statistics import median, median_low, quantiles
 from typing import NamedTuple, TypeVar
 
+from chiron.deployment.deploy import Progress
 from chiron.predictor.speed import run_at
 from chiron.predictor.spread import evenly
 from chiron.profiler.cpu_speed import CpuSpeed, steady
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.invocation import UNCHANGED, Changes, Emitted, Invocation, Solo
 from chiron.profiler.probe_run import ProbeRun
+from chiron.profiler.progress import SlowRuns
 from chiron.profiler.sandbox import Sandbox
 from chiron.profiler.tracer import Tracer
 from chiron.workflow.data import bytes_of
@@ -165,6 +168,7 @@ def sample(
     *,
     fresh_mib: float | None = None,
     further_s: float,
+    say: Progress,
     beside: Beside | None = None,
 ) -> Generator[None, None, Samples]:
     """Run a function for `count` rounds, fewer if it is slow; add untraced runs if it varies.
@@ -175,6 +179,7 @@ def sample(
         tracer: runs the function under strace; None if only the probe is used.
         fresh_mib: the function's resident memory before its first run, if known.
         further_s: the time for untraced runs beyond the rounds.
+        say: called with a line about the runs of a slow function.
         beside: called after every untraced run.
 
     Raises ``function-failed`` if the function fails; ``no-trace`` if its runs are not found in the
@@ -182,8 +187,8 @@ def sample(
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
-    # The same process was already observed when it ran the workflow for the inputs.
-    warm = [solo.invoke(number, observed=True) for number in range(_WARM_UP)]
+    slow = SlowRuns(solo.function, say, partial(_planned, count, traced=tracer is not None))
+    warm = _warmed(solo, slow)
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib) + max(run.processes_mib for run in warm)
     kept_mib = _kept_mib(idle_mib, fresh_mib)
     if tracer:
@@ -191,18 +196,22 @@ def sample(
     runs = _Runs(solo, beside)
     traced: list[HandlerRun] = []
     probed: list[ProbeRun | None] = []
-    rounds = _rounds(count, median(run.latency_ms for run in warm))
+    latency_ms = median(run.latency_ms for run in warm)
+    rounds = _rounds(count, latency_ms)
     for turn in range(-(-rounds // _UNTRACED_IN_TURN)):
         while len(runs.untraced) < min(rounds, (turn + 1) * _UNTRACED_IN_TURN):
             yield
             runs.one_more()
+            slow.ran(latency_ms)
         numbers = range(turn * _LOOKED_AT_IN_TURN, (turn + 1) * _LOOKED_AT_IN_TURN)
-        traced += tracer.runs(numbers) if tracer else []
+        if tracer:
+            traced += tracer.runs(numbers)
+            slow.ran(latency_ms, len(numbers))
         probed += [solo.invoke(number, probed=True).probed for number in numbers]
+        slow.ran(latency_ms, len(numbers))
     yield from _until_sure(runs, _MOST_TIMES * rounds, further_s)
     if tracer and not traced:
-        message = f"strace saw no run of function {solo.function}: does its process restart?"
-        raise ChironError("no-trace", message, functions=[solo.function])
+        raise _no_trace(solo.function)
     return runs.samples(
         traced=tuple(traced),
         probed=tuple(run for run in probed if run),
@@ -211,6 +220,20 @@ def sample(
         runtime_mib=warm[-1].runtime_mib,
         changes=warm[-1].changes,
     )
+
+
+def _warmed(solo: Solo, slow: SlowRuns) -> list[Invocation]:
+    """Run a function a few times, observed as when it ran the workflow for the inputs."""
+    warm = list[Invocation]()
+    for number in range(_WARM_UP):
+        warm.append(solo.invoke(number, observed=True))
+        slow.ran(warm[-1].latency_ms)
+    return warm
+
+
+def _no_trace(function: str) -> ChironError:
+    message = f"strace saw no run of function {function}: does its process restart?"
+    return ChironError("no-trace", message, functions=[function])
 
 
 def _until_sure(runs: _Runs, most: int, further_s: float) -> Iterator[None]:
@@ -328,6 +351,13 @@ def _relative_error(latencies_ms: Sequence[float]) -> float:
     low, middle, high = quantiles(latencies_ms, n=4, method="inclusive")
     error = 1.2533 / 1.349 * (high - low) / sqrt(len(latencies_ms))
     return error / middle if middle else 0.0
+
+
+def _planned(count: int, latency_ms: float, *, traced: bool) -> int:
+    """Return the runs of `sample`, without those of a function that varies."""
+    rounds = _rounds(count, latency_ms)
+    turns = -(-rounds // _UNTRACED_IN_TURN)
+    return _WARM_UP + rounds + turns * _LOOKED_AT_IN_TURN * (1 + traced)
 
 
 def _rounds(count: int, latency_ms: float) -> int:

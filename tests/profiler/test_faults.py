@@ -29,7 +29,8 @@ TRACED = (
 FAULTS = {
     "raises": (
         "def handle(req):\n    raise ValueError('out of cheese')\n",
-        r"out of cheese \(handler\.py:10\); its input was \{\"answer\": 4\.20\}",
+        r"out of cheese \(handler\.py:10\); in run 1 of 3 of the workflow with \S+; correct .*; "
+        r"its input was \{\"answer\": 4\.20\}",
     ),
     "never-returns": ("def handle(req):\n    time.sleep(1000)\n", "did not answer in time"),
     "exits": ("def handle(req):\n    sys.exit(3)\n", r"sys.exit\(3\)"),

@@ -43,7 +43,7 @@ def known(**facts: Any) -> FunctionProfile:
 
 
 def profiled(function: FunctionProfile, forked: Any) -> FunctionProfile:
-    steps = with_forks(function, forked)
+    steps = with_forks(function, forked, str)
     while True:
         try:
             next(steps)
