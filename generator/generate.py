@@ -28,7 +28,7 @@ from chiron.generator.stores import needs_of, require_s3
 from chiron.generator.unwrapped import configuration_of, copied, copy_templates
 from chiron.generator.wrap_entry import WRAP, allowed, stack_function
 from chiron.openfaas.handler_folder import STYLES
-from chiron.openfaas.handlers import SKIPPED, TEMPLATE_FOLDER, Handler, lay_out
+from chiron.openfaas.handlers import SKIPPED, TEMPLATE_FOLDER, Handler, lay_out, unread_dependencies
 from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.sharing import united, without_triggers
 from chiron.openfaas.stack import (
@@ -122,7 +122,14 @@ class Sources:
         variables = self.variables(self.handlers)
         found = warnings_of(self.stack, self.folder, variables)
         given = read_texts(self.stack, [*self.handlers, *self.supporting], self.folder.path)
-        return [*found, *calling(given, self.handlers), *lines]
+        files = {name: unread_dependencies(each) for name, each in self.handlers.items()}
+        unread = (
+            f"function {name}: the dependencies in {file} are not installed, as OpenFaaS's "
+            "templates read requirements.txt alone: list them there"
+            for name, file in files.items()
+            if file
+        )
+        return [*found, *calling(given, self.handlers), *unread, *lines]
 
     def warnings_for(self, plan: Plan) -> list[str]:
         """Return these warnings, and those for rules on sharing and forking that `plan` breaks."""

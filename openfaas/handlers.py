@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ SKIPPED = shutil.ignore_patterns(
 TEMPLATE_FOLDER = "template"
 #: Folders that faas-cli leaves out of a handler folder, which may be stack.yaml's own folder.
 OF_FAAS_CLI = frozenset({"build", TEMPLATE_FOLDER})
+#: The file of a Python project.
+_PROJECT = "pyproject.toml"
 #: Paths in a handler folder, and the files or folders that ``configuration.copy`` copies there.
 Extra = tuple[tuple[str, Path], ...]
 
@@ -45,6 +48,23 @@ def read_requirements(handler: Handler) -> list[Requirement]:
     except ValueError as error:
         message = f"function {function}: {file} {error}"
         raise ChironError("bad-requirement", message, functions=[function]) from None
+
+
+def unread_dependencies(handler: Handler) -> str:
+    """Return the file with a Python function's dependencies that its template ignores, or "".
+
+    OpenFaaS's templates install requirements.txt alone.
+    """
+    if not handler.in_python or handler.file("requirements.txt").exists():
+        return ""
+    if handler.file("Pipfile").exists():
+        return "Pipfile"
+    try:
+        project = tomllib.loads(handler.file(_PROJECT).read_text(encoding="utf-8"))
+        own = project.get("tool", {}).get("poetry", {}).get("dependencies", {}).keys() - {"python"}
+        return _PROJECT if own or project.get("project", {}).get("dependencies") else ""
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 @dataclass(frozen=True)
