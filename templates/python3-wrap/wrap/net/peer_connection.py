@@ -14,13 +14,16 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wrap.event_loop.loop import Loop
 from wrap.net.framing import Frame, Inflow, Outflow, Unsent
 from wrap.values.budget import MemoryBudget
 from wrap.values.shared_memory import Shared
 from wrap.values.value import SHARED_FROM
+
+if TYPE_CHECKING:
+    from wrap.net.peer_pool import PendingQuestion
 
 #: The kind of the unasked message that a replica which is ending sends over its connections.
 ENDS = "ends"
@@ -76,6 +79,8 @@ class PeerConnection:
         self._budget = budget
         #: Whether the budget allows reading.
         self.receiving = True
+        #: The question that waits for the next message, if its owner has sent one.
+        self.question: PendingQuestion | None = None
         self._sent: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._open = True

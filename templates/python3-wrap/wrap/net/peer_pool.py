@@ -9,7 +9,6 @@ import contextlib
 import socket
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -81,7 +80,6 @@ class PeerPool:
         self._other_gone = gone
         self._other_ends = ends
         self._idle: dict[str, list[PeerConnection]] = {}
-        self._asked = weakref.WeakKeyDictionary[PeerConnection, PendingQuestion]()
 
     def reach(self, address: str) -> None:
         """Ensure a connection to a replica. Raises OSError; ValueError if of another deployment."""
@@ -125,7 +123,7 @@ class PeerPool:
     def _send(
         self, address: str, connection: PeerConnection, asked: PendingQuestion, message: Message
     ) -> None:
-        self._asked[connection] = asked
+        connection.question = asked
         if not asked.goes_over(connection):
             connection.close()
         elif not connection.send(message):
@@ -170,7 +168,7 @@ class PeerPool:
         if message.kind == ENDS:
             self._other_ends(address)
             return
-        asked = self._asked.pop(connection, None)
+        asked, connection.question = connection.question, None
         if asked is None:
             raise ValueError("an answer that nobody asked for")
         self._keep(address, connection)
@@ -193,7 +191,8 @@ class PeerPool:
     def _gone(self, address: str, connection: PeerConnection, _: Exception | None) -> None:
         self._drop(address)
         self._other_gone(address)
-        if asked := self._asked.pop(connection, None):
+        if asked := connection.question:
+            connection.question = None
             asked.answer(None)
 
 
