@@ -17,7 +17,7 @@ from wrap.core.errors import TaskError, too_late
 from wrap.core.limits import left_s
 from wrap.core.retry import REPLACEMENT, is_called_again
 from wrap.net import framing
-from wrap.net.messages import Request, Result
+from wrap.net.messages import Request, Result, decoded_header, encoded_header
 from wrap.net.transport import GRACE_S, Answered, Forwarded, Transport
 from wrap.values.shared_memory import Shared
 
@@ -273,7 +273,7 @@ def _told(body: bytes | bytearray | memoryview) -> dict[str, Any] | None:
 
 def answer(results: list[Result], arrived: float) -> list[framing.Unsent]:
     """Return the frames of the answer to another wrap's request that arrived at `arrived`."""
-    clock = json.dumps([arrived, time.monotonic()])
+    clock = encoded_header((arrived, time.monotonic()))
     return [clock, *(frame for result in results for frame in result.frames())]
 
 
@@ -284,7 +284,7 @@ def results_of(
     now = time.monotonic()
     try:
         clock, *rest = answered
-        arrived, left = json.loads(str(cast(framing.Frame, clock), "utf-8"))
+        arrived, left = decoded_header(clock)
         results = Result.read(rest)
     except (ValueError, TypeError) as error:
         raise TaskError("remote", f"wrap {wrap} sent something that is no result") from error

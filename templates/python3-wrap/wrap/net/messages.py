@@ -100,13 +100,13 @@ class Request:
     def _header(self, objects: Sequence[tuple[Any, ...]]) -> Unsent:
         ident = self.ident.watch, self.ident.mark, self.ident.number, self.ident.trace
         more = self.rest, self.alone, self.process, self.live, self.piecewise
-        return _encode((*ident, self.tasks, objects, list(self.gives), *more))
+        return encoded_header((*ident, self.tasks, objects, list(self.gives), *more))
 
     @classmethod
     def read(cls, frames: Iterator[Frame | Shared]) -> Request | None:
         """Read the next request of a stream of frames; None if the stream ends or breaks off."""
         try:
-            watch, mark, number, trace, tasks, named, *more = _decoded(next(frames))
+            watch, mark, number, trace, tasks, named, *more = decoded_header(next(frames))
             gives, rest, alone, process, live, piecewise = more
             objects = {
                 None if key is None else int(key): received(next(frames), described)
@@ -193,14 +193,14 @@ class Result:
 
     def _header(self, output: list[Any] | None) -> Unsent:
         fields = vars(self) | {"output": output}
-        return _encode(list(fields.values()))
+        return encoded_header(list(fields.values()))
 
     @classmethod
     def read(cls, frames: Sequence[Frame | Shared]) -> list[Result]:
         """Return the results of a list of frames, two frames each."""
         results = []
         for header, content in zip(frames[::2], frames[1::2], strict=True):
-            result = cls(*_decoded(header))
+            result = cls(*decoded_header(header))
             if result.output is not None:
                 result.output = received(content, cast(list[Any], result.output))
             results.append(result)
@@ -222,14 +222,16 @@ _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _DECODER = json.JSONDecoder()
 
 
-def _encode(fields: Sequence[Any]) -> Unsent:
+def encoded_header(fields: Sequence[Any]) -> Unsent:
+    """Return a list of fields as a frame."""
     try:
         return encoded(fields)
     except (TypeError, ValueError):  # halves of surrogate pairs, subclasses of texts and numbers
         return _JSON(fields)
 
 
-def _decoded(header: Frame | Shared) -> list[Any]:
+def decoded_header(header: Frame | Shared) -> list[Any]:
+    """Return the fields of a header. Raises ValueError or TypeError if it is none."""
     text = header.text() if isinstance(header, Shared) else str(header, "utf-8")
     fields, _ = _DECODER.raw_decode(text)
     if not isinstance(fields, list):

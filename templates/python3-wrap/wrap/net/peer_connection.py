@@ -7,7 +7,6 @@ The loop reads from it, and writes the bytes that could not be sent at once. A m
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import threading
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wrap.event_loop.loop import Loop
 from wrap.net.framing import Frame, Inflow, Outflow, Unsent
+from wrap.net.messages import decoded_header, encoded_header
 from wrap.values.budget import MemoryBudget
 from wrap.values.shared_memory import Shared
 from wrap.values.value import SHARED_FROM
@@ -39,7 +39,7 @@ class Message(NamedTuple):
     content: Sequence[Unsent | Shared] = ()
 
     def frames(self) -> list[Unsent | Shared]:
-        return [_encode((self.kind, len(self.content), self.fields)), *self.content]
+        return [encoded_header((self.kind, len(self.content), self.fields)), *self.content]
 
 
 class Received(NamedTuple):
@@ -215,12 +215,9 @@ def _let_go() -> None:
 
 os.register_at_fork(after_in_child=_let_go)
 
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
 
 def _decoded(header: Frame | Shared) -> tuple[str, int, list[Any]]:
-    text = header.text() if isinstance(header, Shared) else str(header, "utf-8")
-    kind, count, fields = json.loads(text)
+    kind, count, fields = decoded_header(header)
     if not isinstance(count, int) or not isinstance(fields, list) or not isinstance(kind, str):
         raise TypeError("a header that is none")
     return kind, count, fields
