@@ -84,7 +84,7 @@ def test_what_takes_a_port_at_its_import_fails_in_two_at_once() -> None:
     both = threading.Barrier(2)
 
     def answer(run: int) -> str:
-        if run in (3, 4) and both.wait(10):
+        if run in (3, 4) and both.wait(60):
             raise FunctionFailedError("function-failed", "function count: the port is taken")
         return "1"
 

@@ -30,21 +30,21 @@ def _same(expression: str, times: int = 3) -> Behaviour:
 AT_IMPORT = {
     "session": _family(
         "import requests\nSESSION = requests.Session()\nSESSION.get(URL + '/item/hello')\n",
-        in_turn=_each("SESSION.get(URL + '/item/{}', timeout=5).text", at_once=False),
-        at_once=_each("SESSION.get(URL + '/item/{}', timeout=5).text"),
+        in_turn=_each("SESSION.get(URL + '/item/{}', timeout=30).text", at_once=False),
+        at_once=_each("SESSION.get(URL + '/item/{}', timeout=30).text"),
     ),
     "urllib3": _family(
         "import urllib3\nPOOL = urllib3.PoolManager()\nPOOL.request('GET', URL + '/item/hello')\n",
-        at_once=_each("POOL.request('GET', URL + '/item/{}', timeout=5, retries=0).data.decode()"),
+        at_once=_each("POOL.request('GET', URL + '/item/{}', timeout=30, retries=0).data.decode()"),
     ),
     "connection": _family(
-        "LOCK = threading.Lock()\nCONNECTION = http.client.HTTPConnection(URL[7:], timeout=5)\n"
+        "LOCK = threading.Lock()\nCONNECTION = http.client.HTTPConnection(URL[7:], timeout=30)\n"
         "def get(n):\n    with LOCK:\n        CONNECTION.request('GET', f'/item/{n}')\n"
         "        return CONNECTION.getresponse().read().decode()\nget('hello')\n",
         at_once=_each("get({})"),
     ),
     "idle connection": _family(  # opened, with nothing sent yet
-        "LOCK = threading.Lock()\nCONNECTION = http.client.HTTPConnection(URL[7:], timeout=5)\n"
+        "LOCK = threading.Lock()\nCONNECTION = http.client.HTTPConnection(URL[7:], timeout=30)\n"
         "CONNECTION.connect()\n"
         "def get(n):\n    with LOCK:\n        CONNECTION.request('GET', f'/item/{n}')\n"
         "        return CONNECTION.getresponse().read().decode()\n",
@@ -74,20 +74,20 @@ AT_IMPORT = {
         "LOOP = asyncio.new_event_loop()\n"
         "threading.Thread(target=LOOP.run_forever, daemon=True).start()\n"
         "def run(n):\n"
-        "    return asyncio.run_coroutine_threadsafe(asyncio.sleep(0, n), LOOP).result(2)\n",
+        "    return asyncio.run_coroutine_threadsafe(asyncio.sleep(0, n), LOOP).result(30)\n",
         at_once=_each("run({})"),
     ),
     "executor": _family(
         "POOL = cf.ThreadPoolExecutor(4)\nlist(POOL.map(str, range(4)))\n",
-        in_turn=_each("POOL.submit(str, {}).result(2)", at_once=False),
-        at_once=_each("POOL.submit(str, {}).result(2)"),
+        in_turn=_each("POOL.submit(str, {}).result(30)", at_once=False),
+        at_once=_each("POOL.submit(str, {}).result(30)"),
     ),
     "idle executor": _family(
-        "POOL = cf.ThreadPoolExecutor(4)\n", at_once=_each("POOL.submit(str, {}).result(2)")
+        "POOL = cf.ThreadPoolExecutor(4)\n", at_once=_each("POOL.submit(str, {}).result(30)")
     ),
     "process executor": _family(
         "def square(x):\n    return x * x\nPOOL = cf.ProcessPoolExecutor(2)\n",
-        in_turn=_each("POOL.submit(square, {}).result(10)", at_once=False),
+        in_turn=_each("POOL.submit(square, {}).result(30)", at_once=False),
     ),
     "worker thread": _family(
         "WORK = queue.Queue()\n"
@@ -99,7 +99,7 @@ AT_IMPORT = {
         "def ask(n):\n"
         "    found = queue.Queue()\n"
         "    WORK.put((found, n))\n"
-        "    return found.get(timeout=2)\n",
+        "    return found.get(timeout=30)\n",
         at_once=_each("ask({})"),
     ),
     "refreshing thread": _family(
@@ -111,7 +111,7 @@ AT_IMPORT = {
         "        time.sleep(0.001)\n"
         "threading.Thread(target=refresh, daemon=True).start()\n"
         "def refreshed():\n"
-        "    before, end = COUNT[0], time.monotonic() + 2\n"
+        "    before, end = COUNT[0], time.monotonic() + 30\n"
         "    while COUNT[0] == before and time.monotonic() < end:\n"
         "        time.sleep(0.001)\n"
         "    return COUNT[0] > before\n",
@@ -124,11 +124,11 @@ AT_IMPORT = {
         "        HELD.set()\n"
         "        FREE.wait(1)\n"
         "threading.Thread(target=hold, daemon=True).start()\nHELD.wait()\n",
-        in_turn=_same("[FREE.set(), LOCK.acquire(timeout=2), LOCK.release()][1]"),
+        in_turn=_same("[FREE.set(), LOCK.acquire(timeout=30), LOCK.release()][1]"),
     ),
     "timer": _family(
         "RANG = threading.Event()\nthreading.Timer(0.5, RANG.set).start()\n",
-        in_turn=_same("RANG.wait(3)"),
+        in_turn=_same("RANG.wait(30)"),
     ),
     "queue listener": _family(
         "WORK, FOUND = queue.Queue(), []\n"
@@ -143,7 +143,7 @@ AT_IMPORT = {
         "def log(text):\n"
         "    HEARD.clear()\n"
         "    LOGGER.error(text)\n"
-        "    return HEARD.wait(2) and FOUND[-1]\n",
+        "    return HEARD.wait(30) and FOUND[-1]\n",
         in_turn=_each("log('text {}')", at_once=False),
     ),
     "coprocess": _family(
@@ -223,7 +223,7 @@ AT_IMPORT = {
         "            EPOLL.register(left.fileno(), select.EPOLLIN)\n"
         "            right.send(b'x')\n"
         "            time.sleep(0.002)\n"
-        "            found = EPOLL.poll(2)\n"
+        "            found = EPOLL.poll(30)\n"
         "            EPOLL.unregister(left.fileno())\n"
         "            return len(found)\n",
         at_once=Behaviour(
@@ -277,7 +277,7 @@ AT_IMPORT = {
     "signal handler": _family(
         "GOT = []\nsignal.signal(signal.SIGUSR1, lambda *_: GOT.append(1))\n"
         "def ask():\n"
-        "    end = time.monotonic() + 2\n"
+        "    end = time.monotonic() + 30\n"
         "    os.kill(os.getpid(), signal.SIGUSR1)\n"
         "    while not GOT and time.monotonic() < end:\n"
         "        time.sleep(0.001)\n"
@@ -287,7 +287,7 @@ AT_IMPORT = {
     "alarm": _family(
         "RANG = []\nsignal.signal(signal.SIGALRM, lambda *_: RANG.append(1))\n"
         "def ring():\n"
-        "    end = time.monotonic() + 2\n"
+        "    end = time.monotonic() + 30\n"
         "    os.kill(os.getpid(), signal.SIGALRM)\n"
         "    while not RANG and time.monotonic() < end:\n"
         "        time.sleep(0.001)\n"
@@ -435,7 +435,7 @@ AT_IMPORT = {
         "threading.Thread(target=SERVER.serve_forever, daemon=True).start()\n"
         "PORT = SERVER.server_address[1]\n",
         at_once=_each(
-            "urllib.request.urlopen('http://127.0.0.1:%d/{}' % PORT, timeout=2).read().decode()"
+            "urllib.request.urlopen('http://127.0.0.1:%d/{}' % PORT, timeout=30).read().decode()"
         ),
     ),
     "manager": _family(
