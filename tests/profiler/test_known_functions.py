@@ -28,7 +28,7 @@ def profiled(
     launcher: Launcher, strace: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, FunctionProfile]:
     folder = write_known(tmp_path_factory.mktemp("known"))
-    return profile(folder, launcher, samples=8).functions
+    return profile(folder, launcher, samples=8, brief=True).functions
 
 
 def shares(function: FunctionProfile) -> dict[str, float]:
