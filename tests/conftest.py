@@ -398,13 +398,16 @@ def plan_by_hand() -> Callable[..., Plan]:
     """A plan from ``{wrap: processes}``."""
 
     def make(
-        wraps: Mapping[str, Sequence[Sequence[str]]], mechanism: str = "fork", **fields: Any
+        wraps: Mapping[str, Sequence[Sequence[str]]],
+        mechanism: str = "fork",
+        memory_mib: int = 64,
+        **fields: Any,
     ) -> Plan:
         made = tuple(
             Wrap(
                 name=name,
                 cpus=1,
-                memory_mib=64,
+                memory_mib=memory_mib,
                 mechanism=mechanism,
                 processes=tuple(map(tuple, processes)),
             )

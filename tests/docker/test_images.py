@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import requests
 
+from chiron.cli.place import BUILDERS
+from chiron.deployment.launcher import Launcher
 from chiron.evaluation.reference.sources import reference_run
 from chiron.gateway.build import FunctionSource, build_in_docker
 from chiron.gateway.embedded import EmbeddedGateway
@@ -149,6 +151,45 @@ def test_a_function_with_a_dockerfile_of_its_own_answers(engine, tmp_path):
         wait_ready(gateway, "own", TIMEOUT_S, answers_options=False)
         answer = requests.post(f"{embedded.url}/function/own", timeout=TIMEOUT_S)
     assert (answer.status_code, answer.text) == (200, "of its own")
+
+
+JAVA = """
+package com.openfaas.function;
+import com.openfaas.model.*;
+public class Handler extends AbstractHandler {
+    public IResponse Handle(IRequest req) {
+        Response res = new Response();
+        res.setBody(req.getBody() + " " + new java.io.File("/usr/share/man/man1").list().length);
+        return res;
+    }
+}
+"""
+
+
+def test_a_wrap_of_python_and_java_is_built_upon_an_image_without_folders_of_manuals(
+    engine, write_folder, plan_by_hand, monkeypatch, tmp_path
+):
+    """Debian's slim images have none, and the JDK puts links there."""
+    slim = "FROM {}\nRUN rm -r /usr/share/man && echo path-exclude=/usr/share/man/* >{}\n"
+    told = io.BytesIO(slim.format(engine.base, "/etc/dpkg/dpkg.cfg.d/docker").encode())
+    engine.client.images.build(fileobj=told, tag="chiron-test-slim:latest", rm=True)
+    monkeypatch.setenv("CHIRON_BASE_IMAGE", "chiron-test-slim:latest")
+    source = tmp_path / "functions/tells/src/main/java/com/openfaas/function/Handler.java"
+    source.parent.mkdir(parents=True)
+    source.write_text(JAVA)
+    folder = write_folder(
+        tmp_path,
+        {"tasks": {"begins": "begins", "tells": "tells"}, "edges": [["begins", "tells"]]},
+        {"begins": "def handle(req):\n    return req + ' there'\n", "tells": ""},
+        fields={"tells": {"lang": "java17"}},
+    )
+    plan = plan_by_hand({"manuals-wrap1": [["begins", "tells"]]}, memory_mib=512)
+    with EmbeddedGateway(backend="docker") as embedded, Gateway(embedded.url) as gateway:
+        launcher = Launcher(gateway, BUILDERS["docker"])
+        with launcher.launch(folder.workflow, folder, plan) as deployed:
+            text, links = deployed.invoke(b"is").output.rsplit(" ", 1)
+    assert text == "is there"
+    assert int(links) > 0
 
 
 def built(engine, name: str, code: str, folder: Path) -> str:
