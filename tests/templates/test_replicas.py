@@ -163,6 +163,25 @@ def test_while_a_replica_stays_out_of_reach_all_are_reached_through_the_gateway(
     assert known.of(0, within_s=0.0) is None
 
 
+def test_the_silence_of_a_replica_counts_anew_after_it_has_answered(network: Network) -> None:
+    late, named = "10.0.1.1 4000", [ADDRESS]
+    silent: set[str] = set()
+
+    def reach(address: str) -> None:
+        if address in silent:
+            raise TimeoutError
+
+    known = replicas_of(lambda: named[0], reach)
+    assert known.of(0) == ADDRESS
+    named[0] = late
+    for is_silent in (True, False, True):
+        silent.clear()
+        silent.update([late] if is_silent else [])
+        known.forget(late)
+        known.of(0, within_s=0.0)
+    assert known.known() == (ADDRESS,)
+
+
 def test_replicas_that_end_as_they_are_named_change_nothing(network: Network) -> None:
     named = [ADDRESS, *(f"10.0.1.{number} 4000" for number in range(1, 4))]
 

@@ -66,6 +66,7 @@ class KnownReplicas:
     def answered(self, now: float, address: str | None) -> None:
         """Record the gateway's answer: a replica that was reached, None if it takes no messages."""
         if address is not None and self.is_new(address):
+            self._silent = "" if address == self._silent else self._silent
             self._addresses = tuple(sorted((*self._addresses, address)))
             self._holds_s = _MORE_S
         elif self._addresses and self._ending.keys() >= set(self._addresses):
