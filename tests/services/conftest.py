@@ -276,8 +276,12 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _is_fault(message: Any) -> bool:
-    """Return whether it is an error, but not that tests of containers changed the network."""
-    return message.type == "error" and "ERR_NETWORK_CHANGED" not in message.text
+    return message.type == "error" and not _was_cut(message.text)
+
+
+def _was_cut(text: str) -> bool:
+    """Return whether a request failed as tests of containers changed the network meanwhile."""
+    return "ERR_NETWORK_CHANGED" in text
 
 
 @pytest.fixture
@@ -297,7 +301,13 @@ def open_page(browser: Any, address: str, soon: None) -> Iterator[Callable[..., 
                 None if r.url.startswith((address, "data:", "blob:")) else faults.append(r.url)
             ),
         )
+        cut: list[str] = []
+        page.on("requestfailed", lambda r: cut.append(r.failure) if _was_cut(r.failure) else None)
         page.goto(f"{address}{path}")
+        while cut:  # a page without one of its scripts shows nothing
+            cut.clear()
+            faults.clear()
+            page.reload()
         page.wait_for_selector("#files", state="attached")
         return page
 
