@@ -13,6 +13,7 @@ import signal
 import stat
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
@@ -58,6 +59,7 @@ _MENDS = {
     errno.ENOSPC: "free some space there",
     errno.EDQUOT: "free some space there",
     errno.EROFS: "name another place",
+    errno.EACCES: "let this user read and write there",
     errno.EMFILE: "raise the limit, such as by ulimit -n 4096",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
@@ -183,9 +185,11 @@ def _drop_output() -> None:
 
 def _fail(error: ChironError, status: int, arguments: Sequence[str]) -> NoReturn:
     """Print `error` as a line, as JSON too if `arguments` have --json, and exit with `status`."""
-    if {"-j", "--json"} & set(arguments):
-        print(json.dumps(error.as_dict()))
     error_line(str(error))
+    if {"-j", "--json"} & set(arguments):
+        with suppress(OSError):  # the status tells of the error too
+            print(json.dumps(error.as_dict()))
+        _drop_output()
     sys.exit(status)
 
 

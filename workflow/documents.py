@@ -32,6 +32,8 @@ Model = TypeVar("Model", bound=BaseModel)
 
 #: The number of a document's faults to list; the others are counted.
 _FAULTS = 12
+#: The words for a fault whose type has none with a mend.
+_IN_WORDS = {"dict_type": 'it has to map names to values: {"NAME": "value"}, in YAML NAME: value'}
 #: Required free space for artefacts, in bytes.
 _SPACE = 1 << 16
 #: The deepest nesting and the most values of a document, and its maximum file size in bytes.
@@ -142,7 +144,10 @@ def validate(model: type[Model], value: Any, what: str) -> Model:
 def refusal(error: ValidationError, code: str, what: str) -> ChironError:
     """Return all faults of `what` as one error, each with its path."""
     faults = [
-        (fault["msg"].removeprefix("Value error, "), dotted(fault["loc"]) or None)
+        (
+            _IN_WORDS.get(fault["type"], fault["msg"].removeprefix("Value error, ")),
+            dotted(fault["loc"]) or None,
+        )
         for fault in error.errors(include_url=False, include_input=False)
     ]
     message, path = faults[0]

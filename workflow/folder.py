@@ -194,6 +194,9 @@ def check_links(place: Path, folder: Path, *functions: str) -> None:
         try:
             real = path.resolve(strict=True)
             inside = list(path.iterdir()) if real.is_dir() else []
+        except PermissionError as error:
+            message = f"{error.filename} cannot be read: {error.strerror}"
+            raise ChironError("missing-file", message, functions=functions) from None
         except (OSError, RuntimeError):
             raise _bad_link(path, "leads nowhere, or through too many links", functions) from None
         links += path.is_symlink()

@@ -511,6 +511,40 @@ def test_results_that_nobody_can_read(streams, status, environment, small, tmp_p
     assert done.stderr.decode() == (says if streams == ">/dev/full" else "")
 
 
+@pytest.mark.parametrize("end", [">/dev/full", "| true"])
+def test_the_status_of_an_error_that_nobody_reads_as_json(end, environment, tmp_path):
+    command = ["bash", "-o", "pipefail", "-c", f'"$@" {end}', "bash", *COMMAND]
+    command += ["list", "--json", "-g", "http://127.0.0.1:1"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    told = done.stderr.decode().splitlines()
+    assert (done.returncode, len(told)) == (2, 1)
+    assert told[0].startswith("error: no OpenFaaS gateway answers")
+
+
+@pytest.mark.parametrize(
+    "name", ["stack.yaml", "workflow.json", "functions/join", "functions/join/more.py"]
+)
+def test_a_file_that_may_not_be_read_is_named(name, environment, small, tmp_path):
+    names = "-dac_override,-dac_read_search"  # with these, root may read every file
+    as_user = ["setpriv", f"--bounding-set={names}", f"--inh-caps={names}"]
+    command = [
+        *(as_user if os.geteuid() == 0 else []),
+        *COMMAND,
+        "deploy",
+        "small",
+        "--slo=1s",
+        "--local",
+    ]
+    (small.path / "functions/join/more.py").write_text("")
+    (small.path / name).chmod(0)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    (small.path / name).chmod(0o700)
+    error = done.stderr.decode().splitlines()[-1]
+    assert (done.returncode, error[:7]) == (2, "error: ")
+    assert "Permission denied" in error
+    assert f"small/{name}" in error
+
+
 def write(name: str, text: str) -> Callable[[Path], None]:
     """Writes a file of the workflow's folder, or with ``../`` beside it."""
 
@@ -527,6 +561,14 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
         write("workflow.json", json.dumps(CHOSEN)),
         ["deploy", "small", "--slo=1s"],
         ["chosen at run time", "name all that it can be in functions.json", "FunctionName.$"],
+    ),
+    "a list where names have values": (
+        write(
+            "stack.yaml",
+            "functions: {a: {lang: python3-http, handler: ./a, build_args: [A=1]}}",
+        ),
+        ["deploy", "small", "--slo=1s"],
+        ["it has to map names to values", "in YAML NAME: value", "functions.a.build_args"],
     ),
     "a profile of another workflow, by its option": (
         write("../other.json", '{"format": 1, "workflow": "other", "functions": {}}'),
