@@ -16,7 +16,7 @@ PYTEST = $(BIN)/pytest --numprocesses $$((3 * $$(nproc))) --dist worksteal
 # What nobody needs who deploys a workflow.
 EVALUATION := tests/benchmarks tests/evaluation
 
-.PHONY: help demo test test-all test-evaluation test-beside test-alone soak lint setup lock audit faas-cli minio clean
+.PHONY: help demo test test-all test-evaluation test-slow test-alone soak lint setup lock audit faas-cli minio clean
 
 help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -28,14 +28,13 @@ demo: .venv/installed ## What the FINRA workflow takes as it is, and as chiron d
 test: .venv/collected ## Run the tests: all that matters once (5 to 15 minutes on two cores)
 	@$(PYTEST) $(addprefix --ignore ,$(EVALUATION))
 
-test-all: test-beside test-alone ## Run all but the soak: real commands, containers, measurements
+test-all: test test-evaluation test-slow test-alone ## Run the other tests too: real commands, containers, measurements
 
 test-evaluation: .venv/collected ## Run the tests of the benchmarks and of the evaluation
 	@$(PYTEST) $(EVALUATION)
 
-# In one run: while the slow ones wait, the others compute.
-test-beside: .venv/collected
-	@$(PYTEST) -m 'not quiet and not soak'
+test-slow: .venv/collected
+	@$(PYTEST) --numprocesses $$((2 * $$(nproc))) -m 'slow and not quiet and not soak'
 
 test-alone: .venv/developing
 	@$(BIN)/pytest -m quiet
