@@ -7,6 +7,7 @@ import gc
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -42,3 +43,20 @@ def test_a_collection_that_has_another_thread_parse_breaks_none() -> None:
 
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(parsed, range(100))) == {ast.dump(ast.parse(CODE))}
+
+
+@pytest.mark.usefixtures("collections")
+def test_another_thread_that_parses_by_itself_breaks_none() -> None:
+    """As Python does for a traceback."""
+
+    def parsed(number: int) -> str:
+        Yields()
+        if number % 2:
+            with suppress(SystemError):
+                ast.parse(CODE)
+            return ""
+        return ast.dump(syntax_tree(CODE))
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(parsed, range(200)))
+    assert set(found[::2]) == {ast.dump(ast.parse(CODE))}
