@@ -51,8 +51,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
 
     Raises ``name-taken`` if a deployed function of the same name belongs elsewhere.
     """
-    stack = read_stack(stack_file, {})
-    existing = {function.name: function for function in gateway.functions()}
+    stack, existing = read_stack(stack_file, {}), _existing(gateway)
     _check_owners(_owners(stack, stack.functions), existing)
     created: list[str] = []
     with removed_on_failure(gateway, created):
@@ -87,8 +86,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
 def require_own_names(gateway: Gateway, stack_file: Path) -> None:
     """Raise ``name-taken`` as `deploy_stack` does, before the images are built."""
     stack = read_stack(stack_file, {})
-    existing = {function.name: function for function in gateway.functions()}
-    _check_owners(_owners(stack, stack.functions), existing)
+    _check_owners(_owners(stack, stack.functions), _existing(gateway))
 
 
 def require_planned_names(gateway: Gateway, sources: Sources, planner: str) -> None:
@@ -101,7 +99,11 @@ def require_planned_names(gateway: Gateway, sources: Sources, planner: str) -> N
     check_names(wraps, sources)
     owners = _owners(sources.stack, sources.supporting)
     owners |= dict.fromkeys(wraps, (workflow.name, planner))
-    _check_owners(owners, {function.name: function for function in gateway.functions()})
+    _check_owners(owners, _existing(gateway))
+
+
+def _existing(gateway: Gateway) -> dict[str, FunctionStatus]:
+    return {function.name: function for function in gateway.functions()}
 
 
 def _owners(stack: StackFile, names: Iterable[str]) -> dict[str, Owner]:

@@ -32,8 +32,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 #: The number of a document's faults to list; the others are counted.
 _FAULTS = 12
-#: The words for a fault whose type has none with a mend.
-_IN_WORDS = {"dict_type": 'it has to map names to values: {"NAME": "value"}, in YAML NAME: value'}
+#: The text of a fault, with its mend, by the type that the validator gives it.
+_IN_WORDS = {
+    "dict_type": 'a map of names to values belongs here: {"NAME": "value"}, in YAML NAME: value'
+}
 #: Required free space for artefacts, in bytes.
 _SPACE = 1 << 16
 #: The deepest nesting and the most values of a document, and its maximum file size in bytes.

@@ -568,7 +568,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
             "functions: {a: {lang: python3-http, handler: ./a, build_args: [A=1]}}",
         ),
         ["deploy", "small", "--slo=1s"],
-        ["it has to map names to values", "in YAML NAME: value", "functions.a.build_args"],
+        ["a map of names to values belongs here", "in YAML NAME: value", "functions.a.build_args"],
     ),
     "a profile of another workflow, by its option": (
         write("../other.json", '{"format": 1, "workflow": "other", "functions": {}}'),

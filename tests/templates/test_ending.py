@@ -76,7 +76,7 @@ def participant(later: list[Callable[[], None]]) -> Participant:
     loop = SimpleNamespace(call_at=lambda _when, act: later.append(act))
     protocol = SimpleNamespace(busy=False, expects=lambda _: False)
     runtime = SimpleNamespace(broker=None, loop=loop)
-    return Participant(runtime, protocol)  # type: ignore[arg-type]
+    return Participant(runtime, protocol)
 
 
 def test_one_that_refuses_stays_until_it_can_be_urged(participant, later) -> None:
