@@ -22,6 +22,7 @@ from wrap.core.program import MAIN
 from wrap.core.start_queue import StartQueue
 from wrap.event_loop.threads import Work, own_work
 from wrap.functions import runner as tasks
+from wrap.functions.last_begun import LastBegun
 from wrap.functions.task_io import Access
 from wrap.net.messages import Request, Result
 
@@ -63,6 +64,7 @@ class TaskThreads:
         self._execution_ref = weakref.ref(execution)
         self._runtime = execution.runtime
         self._queue: StartQueue[int] = StartQueue()
+        self._last_begun = LastBegun()
         opens = None if execution.broker is None else execution.broker.open
         client = None if execution.client is None else execution.client.open
         self._access = Access(execution.ident.number, opens, execution.data.resolve, client)
@@ -146,6 +148,7 @@ class TaskThreads:
             thread.work = start(partial(self._come, self._execution, thread), name)
 
     def _come(self, execution: Execution, thread: TaskThread) -> None:
+        self._last_begun.await_wait()
         execution.event(self._came, execution, thread)
         self._serve(execution, thread)
 
@@ -172,6 +175,10 @@ class TaskThreads:
         if self._queue.prepared(number):
             self._call()
 
+    def _begins(self, number: int) -> None:
+        self._last_begun.begins()
+        self._prepared(number)
+
     def _serve(self, execution: Execution, thread: TaskThread) -> None:
         """Do the thread's next work in a loop, with all that follows within a moment."""
         budget = self._runtime.budget
@@ -193,11 +200,12 @@ class TaskThreads:
         given = partial(execution.data.resolve, runtime.wrap.graph.source_of(number))
         begins = None
         if self._queue.is_preparing(number):
-            begins = partial(execution.event, self._prepared, number)
+            begins = partial(execution.event, self._begins, number)
         result = tasks.run(
             *(number, given, execution.ident, MAIN, partial(execution.event, self._emitted)),
             *(self._access, begins, runtime.wrap, runtime.functions),
         )
+        self._last_begun.ends()
         thread.task = None
         execution.event(self._ended, execution, thread, result)
 

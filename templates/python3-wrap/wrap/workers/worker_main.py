@@ -20,6 +20,7 @@ from wrap.core.program import MAIN, Key, given_to, keys
 from wrap.core.start_queue import StartQueue
 from wrap.core.wrap_spec import Wrap
 from wrap.event_loop.threads import ThreadPool
+from wrap.functions.last_begun import LastBegun
 from wrap.functions.task_io import Access, Begins, Emitted
 from wrap.net import framing
 from wrap.net.messages import Ident, Request, Result
@@ -76,6 +77,7 @@ class _Worker:
         self._calling = threading.Lock()
         self._counting = threading.Lock()
         self._queue = StartQueue[tuple[_Group, int]]()
+        self._last_begun = LastBegun()
         self._part = lru_cache(_PARTS)(self._part_of)
         self._users = cache(self._users_in)
         self._ended: set[int] = set()
@@ -138,6 +140,7 @@ class _Worker:
                 self._queue.came()
 
     def _come(self) -> None:
+        self._last_begun.await_wait()
         self._queue.came()
         self._take()
 
@@ -156,6 +159,7 @@ class _Worker:
 
         Starting a thread releases the GIL; the lock keeps others from taking a task meanwhile.
         """
+        self._last_begun.begins()
         with self._calling:
             if self._queue.prepared(task):
                 self._start()
@@ -173,6 +177,7 @@ class _Worker:
         access = Access(request.ident.number, ask if request.live else None, data.resolve, client)
         ident, process = request.ident, request.process
         result = self._run_task(task, given, ident, process, emitted, access, begins)
+        self._last_begun.ends()
         self._begin(group, self._answer(group, result))
 
     def _emitted(self, group: _Group, result: Result) -> None:
