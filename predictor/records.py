@@ -85,15 +85,16 @@ WRAP = _record(
 #: the first and last thread in the queue for the GIL; ``head`` asked at ``asked_ms``. ``queue`` and
 #: ``queued`` are the first and last thread to be started; ``unfinished`` counts the threads not
 #: done. ``alive`` is 1 once its start has begun, ``idle`` is 1 while no thread is about to start,
-#: ``parked`` is 1 while its starter waits for the thread it started last. ``forked`` is 1 until its
+#: ``parked`` is 1 while its starter waits for the thread it started last. ``begun`` is the thread
+#: whose task began last, at ``begun_ms``. ``forked`` is 1 until its
 #: fork's computing is done, then 2; ``follower`` is the process forked next. ``gave``: whether it
 #: returned a result before; ``gatherer`` is the node that gathered its last result.
 #: ``computing_ms`` is computed before it starts a thread, ``forking_ms`` before that, for its fork.
 #: Result: ``end_ms``, when its last thread ended.
 PROCESS = _record(
     "wrap group first | holder last_holder head tail queue queued unfinished alive idle parked "
-    "forked follower gave gatherer",
-    "| left_ms taken_ms asked_ms switching_ms end_ms computing_ms forking_ms",
+    "begun forked follower gave gatherer",
+    "| left_ms taken_ms asked_ms switching_ms begun_ms end_ms computing_ms forking_ms",
 )
 
 #: First the starter of every process, then a thread for every task, slot by slot, process by

@@ -102,7 +102,7 @@ class Interpreter:
     already: each calls the next right before its own work. Else one thread starts all others; each
     needs `thread_ready_ms` before it can run, and the starter waits for that. After releasing the
     GIL for less than `short_release_ms`, a thread gets it back before the waiting threads, if they
-    have no core to wake up on.
+    have no core to wake up on, or are only the next one that it called.
     """
 
     switch_interval_ms: float

@@ -172,7 +172,7 @@ def _large_or_many(
         plans = *many, handing_over(), joining(), *across.values()
         deployed = place.deploy(several, *plans)
         rounds = _longer(many, deployed)
-        _, _, python, _ = asked(deployed[0])
+        python = asked(deployed[0]).python
         handed, joined, *reached = deployed[len(many) :]
         objects = {
             "shared_ms_per_mb": shared_ms_per_mb(handed, effort.object_rounds),
@@ -219,7 +219,7 @@ class _Calibration:
         """Return the constants measured by no-ops, without the costs of objects."""
         looks: list[float | None] = []
         self._place.say("timing no-ops")
-        *_, gil = asked(self._deployed["one"])
+        gil = asked(self._deployed["one"]).gil
         crowd_round = None
         if self._crowded:
             crowd_round = partial(run_crowd, self._deployed["one"], self._crowded, gil)

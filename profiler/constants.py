@@ -21,11 +21,11 @@ BRIEF = frozenset({"one", "remote-few"})
 #: process's core, so that one process waits for the other.
 WORKING = frozenset(few(name) for name, each in MECHANISMS.items() if each.lasting)
 
-#: Shorter calls look like waits in a profile, since no probe sees them, but mostly compute in the
-#: kernel. A thread that they wake on a busy core needs longer than this.
+#: What `chiron.profiler.noop_handler.short_release_ms` is where it cannot be measured. Linux leaves
+#: a thread that computes in the kernel on its core for longer than this.
 SHORT_RELEASE_MS = 0.1
 #: The constants that no plan of calibration shows: see `Platform.assumed`.
-ASSUMED = ("process_first_block_ms", "process_compute_ms", "short_release_ms")
+ASSUMED = ("process_first_block_ms", "process_compute_ms")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Interpreter:
     noop_ms: float
     #: Whether it has one.
     gil: bool = True
+    #: See `chiron.workflow.platform.Platform`; None if it could not be measured.
+    short_release_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def platform(
     each_ms = _slope(one.brief_ms, seen["wide"].brief_ms, NUMEROUS - 1)
     item_ms = _slope(one.brief_ms, seen["map"].brief_ms, NUMEROUS - 1)
     switch_cost, thread_startup = _threads(each_ms, interpreter)
-    own_ms = thread_startup + switch_cost
+    own_ms, short_ms = thread_startup + switch_cost, interpreter.short_release_ms
     brief, pausing = _rested(seen, interpreter.noop_ms, own_ms, invoke)
     own: dict[str, Any] = {name: _rounded(ms) for name, ms in brief.items()} | {
         constant: _rounded(value)
@@ -120,8 +122,12 @@ def platform(
         thread_startup_ms=_rounded(thread_startup),
         switch_interval_ms=interpreter.switch_interval_ms,
         switch_cost_ms=_rounded(switch_cost),
-        short_release_ms=SHORT_RELEASE_MS,
-        assumed=ASSUMED if cpus > 1 else (*ASSUMED, "contention_overhead"),
+        short_release_ms=SHORT_RELEASE_MS if short_ms is None else short_ms,
+        assumed=(
+            *ASSUMED,
+            *(["short_release_ms"] if short_ms is None else []),
+            *(["contention_overhead"] if cpus == 1 else []),
+        ),
         **own,
     )
 

@@ -5,6 +5,7 @@ It is copied into its own workflow folder, so it imports only the standard libra
 
 import hashlib
 import json
+import os
 import sys
 import threading
 import time
@@ -25,6 +26,10 @@ SECOND = "second"
 _TURN = int(Path(__file__).with_name(SECOND).exists())
 _ROUND_TRIPS = 500
 _REPEATS = 15
+#: How long the GIL is released, in milliseconds. The probe of a profile sees longer releases.
+_RELEASES_MS = (0.05, 0.1, 0.2)
+_HELD_S = 0.0003
+_MILLISECOND_S = 0.001
 
 
 def _pass_on(mine: threading.Lock, others: threading.Lock) -> None:
@@ -59,6 +64,55 @@ def switch_cost_ms() -> float:
     the same. But the cost of some hundred changes is less than the variation between runs.
     """
     return median(_hand_over_ms() for _ in range(_REPEATS))
+
+
+def short_release_ms() -> float | None:
+    """Return how short a release of the GIL is, in milliseconds, to have it back on a busy core.
+
+    It is the longest of some releases in which a thread computes, and after which it mostly has the
+    GIL before another thread on its core; 0 if none is. None if no thread may be bound to a core.
+    """
+    cores, over = os.sched_getaffinity(0), threading.Event()
+    try:
+        os.sched_setaffinity(0, {min(cores)})
+    except OSError:
+        return None
+    rounds = 1000 / min(_time_s(1000) for _ in range(5)) * _MILLISECOND_S
+    other = threading.Thread(target=_compute_until, args=(over,), daemon=True)  # on the same core
+    other.start()
+    shorter_ms = 0.0
+    try:
+        for release_ms in _RELEASES_MS:
+            if not _is_kept(release_ms * rounds, release_ms * _MILLISECOND_S):
+                break
+            shorter_ms = release_ms
+    finally:
+        over.set()
+        other.join()
+        os.sched_setaffinity(0, cores)
+    return shorter_ms
+
+
+def _compute_until(over: threading.Event) -> None:
+    while not over.is_set():
+        pass
+
+
+def _time_s(rounds: float) -> float:
+    start = time.perf_counter()
+    _hash(rounds)
+    return time.perf_counter() - start
+
+
+def _is_kept(rounds: float, release_s: float) -> bool:
+    """Whether this thread mostly has the GIL back after hashing, which releases it."""
+    over_s = []
+    for _ in range(_REPEATS):
+        held = time.perf_counter() + _HELD_S
+        while time.perf_counter() < held:
+            pass
+        over_s.append(_time_s(rounds) - release_s)
+    return median(over_s) < sys.getswitchinterval() / 2
 
 
 @cache
@@ -100,6 +154,7 @@ def handle(req: str) -> str:
         {
             "switch_interval_ms": sys.getswitchinterval() * 1000,
             "switch_cost_ms": switch_cost_ms(),
+            "short_release_ms": short_release_ms(),
             "python": sys.version_info[:2],
             "gil": vars(sys).get("_is_gil_enabled", lambda: True)(),
         }

@@ -85,8 +85,8 @@ class Platform(Document):
             drop it; CPython uses whole microseconds, at least one.
         switch_cost_ms: the cost of one change of the GIL's holder.
         short_release_ms: a thread that releases the GIL for less than this gets it back before the
-            waiting threads, if all cores are busy; 0 if waiting threads always go first, as in the
-            paper.
+            waiting threads, if all cores are busy or they are tasks that have not begun; 0 if
+            waiting threads always go first, as in the paper.
         contention_overhead: the relative slowdown of computing while more threads want to compute
             than a wrap has cores, as some cores still idle; 0 if cores are shared perfectly, as in
             the paper.

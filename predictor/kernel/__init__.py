@@ -20,7 +20,7 @@ Three rules follow CPython instead of Algorithm 1:
 - A thread that releases the GIL wakes the next waiter, which takes the GIL at once on a free core.
   If all cores are busy, a thread that releases the GIL for a short call finds it free and goes on.
   The waiter was woken in vain and restarts its interval. So many short calls do not delay a
-  function.
+  function. A task that has not begun leaves short calls to the task before it even so.
 - ``Thread.start`` returns when the new thread has signalled that it runs. Until then the starter
   waits, first for the thread, then for the GIL, which the thread keeps up to the switch interval.
   So new threads that compute begin a switch interval apart. Idle threads only receive their work.

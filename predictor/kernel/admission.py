@@ -70,7 +70,7 @@ def _begin(state: State, number: int, following: int) -> None:
     slot.left = slot.threads_end - slot.threads + slot.nodes_end - slot.nodes
     for place in range(slot.processes, slot.processes_end):
         process = state.processes[state.links[place]]
-        process.last_holder = process.follower = process.gatherer = NONE
+        process.last_holder = process.begun = process.follower = process.gatherer = NONE
         process.alive = process.idle = process.gave = process.parked = 0
     slower = state.factors[request.draw]
     factor = slot.factors * clock.draws + request.draw

@@ -47,14 +47,24 @@ def drop_time(state: State, number: int) -> float:
 
 @inner
 def gets_gil_back(state: State, number: int, duration_ms: float) -> bool:
-    """Whether a thread releases the GIL too briefly for waiters to take it."""
-    process = state.processes[state.threads[number].process]
-    if duration_ms >= state.clock[0].short_release_ms:
+    """Whether a thread releases the GIL too briefly for waiters to take it.
+
+    They need a core to wake up on. A thread whose task has not begun leaves the GIL to the task
+    that began last, for one interval (`wrap.core.start_queue`).
+    """
+    clock, process = state.clock[0], state.processes[state.threads[number].process]
+    if duration_ms >= clock.short_release_ms:
         return False
     if process.holder != number or process.head == NONE:
         return False
     group = state.groups[process.group]
-    return bool(group.running >= group.cores)
+    if group.running >= group.cores:
+        return True
+    if process.begun != number or process.head != process.tail:
+        return False
+    waiting = state.threads[process.head]
+    alone = clock.now_ms < process.begun_ms + clock.switch_interval_ms
+    return bool(alone and process.head >= clock.processes and waiting.at < waiting.begin)
 
 
 @inner

@@ -130,6 +130,7 @@ def _next_of_thread(state: State, number: int) -> bool:
             thread.remaining_ms = clock.thread_startup_ms
         return True
     if thread.at == thread.begin and called:
+        process.begun, process.begun_ms = number, clock.now_ms
         if process.queue == NONE:
             process.idle = 1
         else:

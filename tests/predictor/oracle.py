@@ -85,6 +85,7 @@ class Gil:
     queue: deque[Thread] = field(default_factory=deque)  # those to start
     parked: bool = False  # whether the starter waits for the thread it started last
     calling: bool = False  # whether a thread is on its way, which will call the next one
+    begun: tuple[Thread | None, float] = (None, 0.0)  # whose handler began last, and when
     holder: Thread | None = None
     last_holder: Thread | None = None
     taken_ms: float = 0.0
@@ -333,6 +334,7 @@ class Simulation:
         if thread.position >= 0 and thread.number < 0 and thread.kind == "cpu":
             self._next_period(process.queue.popleft())
         elif thread.number >= 0 and thread.position == 1 and process.calling:
+            process.begun = thread, self.now
             if process.queue:
                 self._next_period(process.queue.popleft())
             else:
@@ -410,7 +412,13 @@ class Simulation:
         """Whether the holder lets the GIL go for too short a time for those who wait for it."""
         if kind not in ("native", "block") or duration_ms >= self.interpreter.short_release_ms:
             return False
-        return bool(process.waiters) and self._runnable(process.cores) >= process.cores.count
+        if not process.waiters or self._runnable(process.cores) >= process.cores.count:
+            return bool(process.waiters)
+        begun, begun_ms = process.begun
+        if begun is not process.holder or len(process.waiters) > 1:
+            return False
+        to_begin = process.waiters[0].number >= 0 and process.waiters[0].position < 1
+        return to_begin and self.now < begun_ms + self.interpreter.switch_interval_ms
 
     def _fork_next(self, process: Gil) -> None:
         process.being_forked = False

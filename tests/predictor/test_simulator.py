@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate, chain
 
 import pytest
@@ -26,10 +27,10 @@ def end_ms(*threads: str, cores: int = 1, interpreter: Interpreter = FREE) -> fl
     return simulate([Process(0.0, tuple(map(work, threads)))], cores, interpreter)[0]
 
 
-def recorded(*threads: str, interpreter: Interpreter = FREE) -> list[Span]:
-    """What the threads of one process do on one core, the one that starts them left out."""
+def recorded(*threads: str, interpreter: Interpreter = FREE, cores: int = 1) -> list[Span]:
+    """What the threads of one process do, the one that starts them left out."""
     spans: list[Span] = []
-    simulate([Process(0.0, tuple(map(work, threads)))], 1, interpreter, spans.append)
+    simulate([Process(0.0, tuple(map(work, threads)))], cores, interpreter, spans.append)
     return [span for span in spans if span.thread >= 0]
 
 
@@ -39,9 +40,11 @@ def held(*threads: str, interpreter: Interpreter = FREE) -> list[tuple[int, floa
     return [(s.thread, s.start_ms, s.end_ms) for s in spans if s.kind == "cpu"]
 
 
-def done(thread: int, *threads: str, interpreter: Interpreter) -> list[tuple[str, float, float]]:
+def done(
+    thread: int, *threads: str, interpreter: Interpreter, cores: int = 1
+) -> list[tuple[str, float, float]]:
     """What one of the threads does from when to when."""
-    spans = recorded(*threads, interpreter=interpreter)
+    spans = recorded(*threads, interpreter=interpreter, cores=cores)
     return [(s.kind, round(s.start_ms, 9), round(s.end_ms, 9)) for s in spans if s.thread == thread]
 
 
@@ -168,7 +171,27 @@ def test_who_calls_briefly_on_a_busy_core_has_the_gil_back_before_others(call):
 
 
 def test_on_a_free_core_others_are_faster_than_the_shortest_call():
-    assert end_ms("cpu 1 native 0.05 cpu 1", "cpu 3", cores=2, interpreter=KEEPING) == 5.0
+    threads = ("cpu 1 block 1 cpu 1 native 0.05 cpu 1", "block 1.5 cpu 3")
+    assert done(1, *threads, cores=2, interpreter=KEEPING) == [
+        ("wait-gil", 0, 1), ("block", 1, 2.5), ("wait-gil", 2.5, 3), ("cpu", 3, 6),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second_begins_ms"),
+    [("cpu 1 native 0.05 cpu 1", 2.05), ("cpu 4 native 0.05 cpu 2 native 0.05 cpu 1", 6.05)],
+    ids=["soon", "an interval after its begin"],
+)
+def test_a_task_that_has_not_begun_leaves_short_calls_to_the_task_before(first, second_begins_ms):
+    threads = (first, "cpu 3")
+    assert done(1, *threads, cores=2, interpreter=KEEPING)[0] == ("wait-gil", 0, second_begins_ms)
+
+
+def test_it_leaves_them_to_no_other_task():
+    # The second begins at 2.5, when the first already waits again, and calls the third.
+    threads = ("cpu 1 block 0.3 cpu 1 native 0.05 cpu 1", "cpu 0.5 block 5", "cpu 1")
+    starting = replace(KEEPING, thread_startup_ms=0.5)
+    assert done(2, *threads, cores=2, interpreter=starting)[0] == ("wait-gil", 2.5, 4)
 
 
 def test_a_call_that_is_not_short_lets_the_gil_go_on_a_busy_core_too():

@@ -155,6 +155,9 @@ def test_a_platform_names_the_constants_that_were_not_measured(platform_of: Plat
     interpreter = Interpreter(5.0, platform_of.switch_cost_ms, NOOP_MS)
     one, several = (platform(seen, interpreter, name="p", cpus=cpus) for cpus in (1, 2))
     assert {"short_release_ms", "process_compute_ms"} <= set(several.assumed)
+    measured = platform(seen, replace(interpreter, short_release_ms=0.0), name="p", cpus=2)
+    assert measured.short_release_ms == 0
+    assert set(several.assumed) - set(measured.assumed) == {"short_release_ms"}
     assert set(one.assumed) - set(several.assumed) == {"contention_overhead"}
     assert set(one.assumed) <= Platform.model_fields.keys()
 
@@ -212,6 +215,21 @@ def test_the_no_op_answers_its_request_or_the_interpreters_constants() -> None:
     answer = json.loads(noop_handler.handle(noop_handler.QUESTION))
     assert answer["switch_interval_ms"] == pytest.approx(sys.getswitchinterval() * 1000)
     assert answer["switch_cost_ms"] > 0
+    assert answer["short_release_ms"] in (0, 0.05, 0.1, 0.2)
+
+
+def test_a_thread_that_may_not_be_bound_does_not_measure_short_releases(monkeypatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("os.sched_setaffinity", refused)
+    assert noop_handler.short_release_ms() is None
+
+
+def test_measuring_short_releases_leaves_the_thread_its_cores() -> None:
+    before = os.sched_getaffinity(0)
+    noop_handler.short_release_ms()
+    assert os.sched_getaffinity(0) == before
 
 
 def test_requests_are_timed_when_those_before_have_warmed_the_caches() -> None:
