@@ -12,7 +12,7 @@ from wrap.functions.last_begun import LastBegun
 NOW = Look(0.001, "running")
 
 
-@pytest.mark.parametrize("call", ["0", "7", "230", "-1"])
+@pytest.mark.parametrize("call", ["0", "7", "230", "-1", ""])
 def test_a_handler_in_a_system_call_waits(call: str) -> None:
     assert next_step(NOW._replace(call=call)) is Step.BEGIN
 
@@ -85,6 +85,14 @@ def test_only_the_thread_that_began_last_ends_the_wait(monkeypatch: pytest.Monke
     last.await_wait()
     assert not calls
     handler.go_on.set()
+
+
+def test_nothing_is_waited_for_if_the_kernel_tells_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = LastBegun()
+    last.begins()
+    monkeypatch.setattr("os.read", lambda *_: b"")
+    monkeypatch.setattr(time, "sleep", pytest.fail)
+    last.await_wait()
 
 
 def test_nothing_is_waited_for_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,6 @@ class LastBegun:
 def _call(thread: int) -> str:
     file = os.open(f"/proc/self/task/{thread}/syscall", os.O_RDONLY)
     try:
-        return os.read(file, 256).split(maxsplit=1)[0].decode()
+        return os.read(file, 256).decode().partition(" ")[0].strip()
     finally:
         os.close(file)
