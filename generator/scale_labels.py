@@ -14,7 +14,7 @@ from chiron.openfaas.objects import (
     TYPE_LABEL,
 )
 from chiron.scheduler.concurrency import concurrency
-from chiron.workflow.plan import Plan
+from chiron.workflow.plan import ALONE, Plan
 
 #: The share of time that a replica computes at its target load.
 BUSY = 0.7
@@ -23,10 +23,14 @@ BUSY = 0.7
 def scale_labels(plan: Plan, index: int, own: Mapping[str, str]) -> dict[str, str]:
     """Return the labels of a wrap; `own` are labels that the user set, which take precedence.
 
+    Only a function that is profiled has one replica, whatever its labels ask for.
+
     The minimum is the planned replicas, up to the user's maximum. The target is the capacity of a
     replica. It is in requests per second for a wrap called through the gateway. Otherwise it is in
     thousandths of a core, as the gateway does not count direct calls.
     """
+    if plan.planner == ALONE:
+        return {**own, MIN_LABEL: "1"}
     if plan.under_load is None:
         return dict(own)
     replicas, per_s = plan.wraps[index].replicas, plan.under_load.load.per_s

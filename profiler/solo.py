@@ -21,7 +21,7 @@ from chiron.workflow.data import Request, Typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import ANSWER, Stream, Task, Workflow
-from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.plan import ALONE, Plan, Wrap
 
 Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
 #: A limit far above the needs of small functions, since exceeding it kills.
@@ -169,7 +169,7 @@ def solo_plan(workflow: Workflow, mechanism: str = "") -> Plan:
     return Plan(
         format=2,
         workflow=workflow.name,
-        planner="alone",
+        planner=ALONE,
         orchestrator="client",
         trigger="stage",
         wraps=wraps,

@@ -25,6 +25,8 @@ DEFAULT_TRIGGER: TriggerKind = "data"
 MOST_REPLICAS = 200
 #: The default number of starts, in all, of a task whose process or wrap is lost.
 DEFAULT_ATTEMPTS = 2
+#: The planner of a plan by which functions are profiled: each alone in a wrap of one replica.
+ALONE = "alone"
 #: The default percentage of requests that must meet an SLO.
 DEFAULT_PERCENTILE = 95.0
 #: The tasks of every process of a wrap, the main process first.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chiron.generator.scale_labels import fewer_than_planned, needed_replicas, scale_labels
+from chiron.profiler.solo import solo_plan
 from chiron.workflow.load import Load, LoadPrediction, Throughput
+from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Demand, Plan, Wrap
 
 MIN, MAX = "com.openfaas.scale.min", "com.openfaas.scale.max"
@@ -55,6 +57,11 @@ def plan(
 
 def test_a_plan_for_single_requests_has_no_labels():
     assert scale_labels(plan(1, per_s=None), 0, {"team": "a"}) == {"team": "a"}
+
+
+def test_a_function_is_profiled_as_one_replica_whatever_its_labels_ask_for():
+    alone = solo_plan(Workflow("w", (Task("t", "f", None),), "t"))
+    assert scale_labels(alone, 0, {MIN: "2", "team": "a"}) == {MIN: "1", "team": "a"}
 
 
 def test_the_entry_is_scaled_by_its_requests_and_others_by_no_gateway():
