@@ -25,6 +25,7 @@ from chiron.generator.stores import NO_STORE, StorePlace, require_s3
 from chiron.openfaas.client import HERE, Gateway
 from chiron.openfaas.credentials import DEFAULT_GATEWAY
 from chiron.openfaas.objects import PRO_LABELS
+from chiron.openfaas.store_function import SECRET
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.load import Load
@@ -83,7 +84,8 @@ class Launcher:
         """Read the code of `folder`, with the URL by which functions reach the gateway.
 
         Raises ``unknown-function`` for tasks whose function is neither in stack.yaml nor deployed,
-        ``no-store`` if Maps read or write S3 without a store.
+        ``no-store`` if Maps read or write S3 without a store, ``secret-missing`` with all secrets
+        that the gateway lacks: the images need not be built to find that.
         """
         url_inside = self.gateway_url or self.gateway.info().url_inside
         sources = Sources.read(folder, gateway_url=url_inside, store=self.store.url)
@@ -99,7 +101,29 @@ class Launcher:
                         path="functions",
                         functions=(name,),
                     )
-        return sources.buildable(self.langs) if self.langs else sources
+        sources = sources.buildable(self.langs) if self.langs else sources
+        self._require_secrets(sources)
+        return sources
+
+    def _require_secrets(self, sources: Sources) -> None:
+        functions = sources.stack.functions
+        named = [name for name in (*sources.handlers, *sources.supporting) if name in functions]
+        needed = {name: {*functions[name].secrets} - {SECRET} for name in named}
+        if not any(needed.values()):
+            return
+        try:
+            there = self.gateway.secret_names()
+        except ChironError:  # it may not list them, and says itself what it lacks
+            return
+        if lacking := [name for name, its in needed.items() if its - there]:
+            missing = sorted(set().union(*needed.values()) - there)
+            raise ChironError(
+                "secret-missing",
+                f"secrets that {self.gateway.url} has not: {', '.join(missing)}: create each with "
+                "faas-cli secret create NAME; with --local, by a file .secrets/NAME in the "
+                "current folder",
+                functions=lacking,
+            )
 
     def warnings(self, sources: Sources, load: Load | None = None) -> Iterator[str]:
         """Yield what of stack.yaml, and of a plan for `load`, this gateway does not do.

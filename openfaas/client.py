@@ -174,9 +174,9 @@ class Gateway:
         try:
             self._system("DELETE", "/system/functions", what=f"function {name}", json=body)
         except ChironError as error:
-            if error.code != "not-found" or self._known(name) is None:
+            if error.code != "not-found" or _known(self, name) is None:
                 raise  # otherwise it is already being removed
-        while (function := self._known(name)) is not None:
+        while (function := _known(self, name)) is not None:
             if time.monotonic() > deadline:
                 see = describe_line(name, function.namespace)
                 message = (
@@ -199,23 +199,24 @@ class Gateway:
                     raise
             time.sleep(_INTERVAL_S)
 
+    def secret_names(self, namespace: str = "") -> set[str]:
+        """Return the names of the secrets that functions may use."""
+        within = {"namespace": namespace} if namespace else {}
+        found = self._system("GET", "/system/secrets", what="secrets", params=within).content
+        return {each.name for each in self._parsed(list[SecretName], found)}
+
     def ensure_secret(self, name: str, namespace: str = "", value: str | None = None) -> None:
         """Store `value` as the secret `name`; without a value, create a missing one at random."""
         within = {"namespace": namespace} if namespace else {}
         path, what = "/system/secrets", f"secret {name}"
-
-        def is_there() -> bool:
-            found = self._system("GET", path, what=what, params=within).content
-            return any(each.name == name for each in self._parsed(list[SecretName], found))
-
-        there = is_there()
+        there = name in self.secret_names(namespace)
         if value is not None or not there:
             given = secrets.token_hex(32) if value is None else value
             body = {"name": name, "value": given, **within}
             try:
                 self._system("PUT" if there else "POST", path, what=what, json=body)
             except ChironError:
-                if there or not is_there():
+                if there or name not in self.secret_names(namespace):
                     raise
                 self.ensure_secret(name, namespace, value)  # another deployment has created it
 
@@ -264,7 +265,7 @@ class Gateway:
         # answers 200 to each, and tells another name of the image.
         if answer.status_code != requests.codes.ok or not self.info().on_kubernetes:
             return
-        if (now := self._known(spec.service)) is None or not now.has_fields_of(spec):
+        if (now := _known(self, spec.service)) is None or not now.has_fields_of(spec):
             raise ChironError(
                 "gateway-error",
                 f"gateway {self.url} takes function {spec.service}, but it {_NOT_UPDATED}: see "
@@ -272,14 +273,6 @@ class Gateway:
                 functions=(spec.service,),
                 status=502,
             )
-
-    def _known(self, name: str) -> FunctionStatus | None:
-        try:
-            return self.describe(name)
-        except ChironError as error:
-            if error.code != "not-found":
-                raise
-            return None
 
     def _system(
         self,
@@ -384,3 +377,12 @@ def _not_a_gateway(url: str) -> ChironError:
 def _unsigned(request: PreparedRequest) -> PreparedRequest:
     """Send no credentials, not even those in ~/.netrc for the gateway's host."""
     return request
+
+
+def _known(gateway: Gateway, name: str) -> FunctionStatus | None:
+    try:
+        return gateway.describe(name)
+    except ChironError as error:
+        if error.code != "not-found":
+            raise
+        return None

@@ -20,12 +20,16 @@ class FakeGateway:
     deployed: dict[str, FunctionStatus] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    secrets: set[str] = field(default_factory=set)
     printed: dict[str, list[LogLine]] = field(default_factory=dict)
     url: str = "http://fake"
     pool_options: dict[str, str] = field(default_factory=dict)
 
     def functions(self) -> list[FunctionStatus]:
         return list(self.deployed.values())
+
+    def secret_names(self) -> set[str]:
+        return self.secrets
 
     def deploy(self, spec: FunctionSpec) -> None:
         if self.failing.get(f"deploy {spec.service}") == "timeout":

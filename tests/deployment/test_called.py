@@ -53,3 +53,19 @@ def test_one_that_is_neither_in_stack_yaml_nor_deployed_is_refused(fake, write_f
     assert (refused.value.code, refused.value.functions) == ("unknown-function", ("elsewhere",))
     fake.add("elsewhere")
     assert launcher.sources(folder).called == ("elsewhere",)
+
+
+def test_all_secrets_that_the_gateway_lacks_are_told_before_anything_is_built(
+    fake, write_folder, tmp_path
+):
+    handler = "def handle(req): ...\n"
+    more = {"one": {"secrets": ["there", "key"]}, "two": {"secrets": ["token", "key"]}}
+    workflow = {"tasks": {"t": "one", "u": "two"}, "edges": [["t", "u"]]}
+    folder = write_folder(tmp_path / "f", workflow, {"one": handler, "two": handler}, {}, more)
+    launcher = Launcher(fake, lambda _: None, gateway_url="http://inside")
+    fake.secrets = {"there"}
+    with pytest.raises(ChironError, match=r"key, token: .*secret create NAME") as refused:
+        launcher.sources(folder)
+    assert (refused.value.code, refused.value.functions) == ("secret-missing", ("one", "two"))
+    fake.secrets |= {"key", "token"}
+    assert [*launcher.sources(folder).handlers] == ["one", "two"]
