@@ -16,8 +16,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import next_step, progress
-from chiron.openfaas.handler_folder import meant
-from chiron.openfaas.languages import LANGS, called_in, find_handler, language_of, settled
+from chiron.openfaas.languages import called_in, find_handler, kept_out, language_of, settled
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.asl_resources import stored_action
@@ -118,8 +117,7 @@ def _chain(stack: StackFile) -> tuple[dict[str, Any], tuple[str, ...]]:
         raise ChironError("no-tasks", message, path="functions")
     for name, function in stack.functions.items():
         if name not in inside:
-            lang = f"lang {function.lang} runs in no wrap{meant(function.lang, LANGS)}"
-            why = function.outside or lang
+            why = kept_out(function)
             progress(
                 f"warning: {name} is no task of the workflow: {why}; add {name} to the workflow "
                 "to have it called over HTTP"

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from chiron.openfaas.handler_folder import meant
 from chiron.openfaas.handlers import OF_FAAS_CLI
-from chiron.openfaas.languages import called_in, language_of
+from chiron.openfaas.languages import LANGS, called_in, kept_out, language_of
 from chiron.openfaas.languages.command import COMMAND, on_stdin
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.sharing import OF_LOGS, TRIGGERS, left_out, values_of
@@ -177,8 +178,10 @@ def warnings_of(
     for name in called:
         if name not in stack.functions:
             yield f"function {name} is not in stack.yaml: it has to be deployed already"
-        elif reason := stack.functions[name].outside:
-            yield f"function {name} stays a function of its own: {reason}"
+            continue
+        function = stack.functions[name]
+        if function.outside or meant(function.lang, LANGS):
+            yield f"function {name} stays a function of its own: {kept_out(function)}"
     for name, function in tasks.items():
         yield from left_out(name, function, variables[name])
         language = language_of(function)

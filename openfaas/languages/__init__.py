@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from chiron.openfaas.handler_folder import meant
 from chiron.openfaas.handlers import Handler, extra_of, fault
 from chiron.openfaas.languages.command import COMMAND
 from chiron.openfaas.languages.java import JAVA
@@ -25,6 +26,12 @@ LANGS = tuple(lang for language in LANGUAGES for lang in language.styles)
 def language_of(function: StackFunction) -> Language | None:
     """Return the language of `function`; None if no wrap runs it."""
     return None if function.outside else _of_lang(function.lang)
+
+
+def kept_out(function: StackFunction) -> str:
+    """Return the reason why no wrap runs `function`, with the language that may be meant."""
+    lang = f"lang {function.lang or 'none'} runs in no wrap{meant(function.lang, LANGS)}"
+    return function.outside or lang
 
 
 def _of_lang(lang: str) -> Language | None:

@@ -113,3 +113,17 @@ def test_they_can_only_answer(edge, told, write):
     with pytest.raises(ChironError, match=re.escape(told)) as refused:
         Sources.read(write({**WORKFLOW, "edges": [edge]}))
     assert (refused.value.code, refused.value.functions) == ("only-answers", ("gopher",))
+
+
+@pytest.mark.parametrize(
+    ("lang", "told"),
+    [
+        ("python3-falsk", "lang python3-falsk runs in no wrap (did you mean python3-flask?)"),
+        ("python", "lang python runs in no wrap (python3-flask calls the same handle as python)"),
+        ("golang-middleware", None),
+        ("", None),
+    ],
+)
+def test_a_language_that_seems_misspelled_is_told(lang, told, write):
+    lines = [line for line in Sources.read(write(lang=lang)).warnings if "of its own" in line]
+    assert lines == ([f"function gopher stays a function of its own: {told}"] if told else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from socket import socket
 from typing import Any
 
 import pytest
@@ -92,6 +93,16 @@ def test_its_status_is_an_error_to_other_tasks_and_the_answer_to_the_client(serv
     told = failing.request().json
     assert (told["code"], told["function"]) == ("status", "sees")
     assert told["message"] == "the handler answered 404: no such function"
+
+
+def test_a_gateway_that_is_not_there_is_told_in_words(start: Any, wrap_image: Any) -> None:
+    image = wrap_image({"sees": {}}, [[0]], styles={"sees": "remote"}, entry={"output": 0})
+    with socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        told = start(image, gateway_url=url).request().json
+    place = f"{url}/function/sees"
+    assert told["message"] == f"function sees cannot be reached at {place}: Connection refused"
 
 
 def test_a_call_that_is_late_is_given_up_and_its_thread_ends(serve: Any, eventually: Any) -> None:

@@ -78,7 +78,9 @@ class Remote(FunctionRunner):
             message = f"function {self.name} did not answer in {limit_s:g} s"
             raise TaskError("timeout", message, status=504) from error
         except urllib3.exceptions.HTTPError as error:
-            message = f"function {self.name} cannot be reached at {self._url}: {error}"
+            reason = getattr(error, "reason", error)  # urllib3 repeats host, port and URL
+            why = getattr(reason.__cause__, "strerror", None) or reason
+            message = f"function {self.name} cannot be reached at {self._url}: {why}"
             raise TaskError("remote", message) from error
         return Answered(answer.status, list(answer.headers.items()), content)
 
