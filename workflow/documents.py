@@ -34,7 +34,9 @@ Model = TypeVar("Model", bound=BaseModel)
 _FAULTS = 12
 #: The text of a fault, with its mend, by the type that the validator gives it.
 _IN_WORDS = {
-    "dict_type": 'a map of names to values belongs here: {"NAME": "value"}, in YAML NAME: value'
+    "dict_type": 'a map of names to values belongs here: {"NAME": "value"}, in YAML NAME: value',
+    "model_type": 'an object belongs here: {"FIELD": "value"}, in YAML FIELD: value',
+    "tuple_type": 'a list belongs here: ["value"], in YAML - value',
 }
 #: Required free space for artefacts, in bytes.
 _SPACE = 1 << 16
@@ -161,8 +163,22 @@ def refusal(error: ValidationError, code: str, what: str) -> ChironError:
 
 
 def read_document(model: type[Model], path: Path, what: str) -> Model:
-    """Return the artefact of type `model` in the file `path`."""
-    return validate(model, read_json(path, what), f"{what} {path}")
+    """Return the artefact of type `model` in the file `path`.
+
+    Raises ``bad-document``; a file of another kind is told as such, without its many faults.
+    """
+    value = read_json(path, what)
+    fields = model.model_fields
+    if isinstance(value, dict) and (others := [key for key in value if key not in fields]):
+        lacking = [key for key, field in fields.items() if field.is_required() and key not in value]
+        if lacking and len(others) > len(value) // 2:
+            has, lacks = ", ".join(map(shown, others[:4])), ", ".join(lacking[:4])
+            message = (
+                f"{what} {path}: it is another document, with {has} and without {lacks}: "
+                f"name the file with the {what}"
+            )
+            raise ChironError("bad-document", message)
+    return validate(model, value, f"{what} {path}")
 
 
 def dump(document: BaseModel) -> str:

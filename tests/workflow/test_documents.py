@@ -220,6 +220,23 @@ def test_all_faults_of_a_document_are_said_at_once_and_many_are_counted(refused)
     assert refused(validate, Constraints, many, "constraints").message.endswith("; and 8 more")
 
 
+def test_a_file_of_another_kind_is_told_as_such(tmp_path, refused):
+    file = tmp_path / "workflow.json"
+    file.write_text('{"tasks": {"t": "f"}, "edges": []}')
+    error = refused(read_document, Constraints, file, "constraints")
+    assert error.message == (
+        f"constraints {file}: it is another document, with 'tasks', 'edges' and without format: "
+        "name the file with the constraints"
+    )
+    file.write_text('{"tasks": {"t": "f"}, "format": 1, "isolate": {}}')  # as a misspelled field
+    assert "(at tasks)" in str(refused(read_document, Constraints, file, "constraints"))
+
+
+def test_a_list_in_words(refused):
+    error = refused(validate, Constraints, {"format": 1, "together": "a"}, "constraints")
+    assert error.message == 'constraints: a list belongs here: ["value"], in YAML - value'
+
+
 def test_one_command_at_a_time_holds_a_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with held(out):
