@@ -37,6 +37,7 @@ from chiron.openfaas.stack import (
     environment,
     image_prefix,
     read_stack,
+    unset_warning,
     write_stack,
 )
 from chiron.openfaas.store_function import with_store_function
@@ -68,6 +69,7 @@ class Sources:
     default for functions that do not set it; it may be empty. ``store`` is the URL of the store for
     Maps and for plans with the path ``store``; it may be empty. ``left_out`` maps functions of
     stack.yaml that the gateway cannot build, which are not in ``stack``, to their languages.
+    ``empty`` is the warning of its variables that are not set.
     """
 
     folder: WorkflowFolder
@@ -78,6 +80,7 @@ class Sources:
     gateway_url: str = ""
     store: str = ""
     left_out: Mapping[str, str] = field(default_factory=dict)
+    empty: str = ""
 
     @classmethod
     def read(
@@ -104,7 +107,8 @@ class Sources:
         inside = [name for name in functions if name not in called]
         check_stack(stack, inside)
         handlers = {name: find_handler(stack, name, folder.path) for name in inside}
-        return cls(folder, stack, handlers, called, prefix, gateway_url, store)
+        empty = unset_warning(folder.stack_file, variables)
+        return cls(folder, stack, handlers, called, prefix, gateway_url, store, empty=empty)
 
     @property
     def common_variables(self) -> dict[str, str]:
@@ -129,7 +133,8 @@ class Sources:
             for name, file in files.items()
             if file
         )
-        return [*found, *calling(given, self.handlers), *unread, *lines]
+        empty = [self.empty] * bool(self.empty)
+        return [*empty, *found, *calling(given, self.handlers), *unread, *lines]
 
     def warnings_for(self, plan: Plan) -> list[str]:
         """Return these warnings, and those for rules on sharing and forking that `plan` breaks."""

@@ -184,6 +184,16 @@ def read_stack(
     return stack
 
 
+def unset_warning(path: Path, variables: Mapping[str, str]) -> str:
+    """Return a warning with the variables of the stack.yaml at `path` that are empty in it."""
+    lines = _text(path, f"stack file {path}", "").splitlines()
+    names = unset("\n".join(each for each in lines if not each.lstrip().startswith("#")), variables)
+    if not names:
+        return ""
+    mend = f"export them, or write a default: ${{{names[0]}:-default}}"
+    return f"stack.yaml: not set, and so empty, are {', '.join(names[:8])}: {mend}"
+
+
 def _check_packages(function: str, packages: str) -> None:
     """Refuse words that apt-get would treat as an option, a file, or a package to remove."""
     for package in filter(None, re.split("[ \t\r\n]+", packages)):  # as the shell splits them

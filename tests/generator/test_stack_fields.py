@@ -576,3 +576,12 @@ def test_lines_of_the_log_are_as_all_functions_of_a_wrap_say(write_folder, plan_
         assert wrap.environment.get("prefix_logs") == kept
         said = [line for line in sources.warnings if "environment.prefix_logs differs" in line]
         assert len(said) == (kept is None)
+
+
+def test_a_variable_that_is_not_set_is_told(folder_of):
+    folder = folder_of({"wave": {"environment": {"API": "URL"}}})
+    written = folder.stack_file.read_text()
+    folder.stack_file.write_text(written.replace("URL", "${URL}"))
+    (told,) = Sources.read(folder, {}).warnings
+    assert told.startswith("stack.yaml: not set, and so empty, are URL: ")
+    assert Sources.read(folder, {"URL": "https://a"}).warnings == []

@@ -17,6 +17,7 @@ from chiron.openfaas.stack import (
     environment,
     read_stack,
     unknown_fields,
+    unset_warning,
     write_stack,
 )
 from chiron.workflow.errors import ChironError
@@ -135,6 +136,16 @@ def test_a_variable_that_is_not_set_is_named_with_a_fault(tmp_path, line):
     with pytest.raises(ChironError) as other:
         read_stack(file, {"TAG": "x"})
     assert "not set" not in str(other.value)
+
+
+def test_variables_that_are_not_set_are_told_but_not_those_of_comments(write):
+    text = "# ${GONE}\nfunctions: {side: {image: '${REG}/a:${TAG:-1}', environment: {U: '${URL}'}}}"
+    file = write("stack.yaml", text)
+    assert unset_warning(file, {"URL": ""}) == (
+        "stack.yaml: not set, and so empty, are REG, URL: export them, or write a default: "
+        "${REG:-default}"
+    )
+    assert unset_warning(file, {"REG": "r", "URL": "u"}) == ""
 
 
 @each_row(
