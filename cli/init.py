@@ -22,7 +22,7 @@ from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.asl_resources import stored_action
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder, parse_workflow
+from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder, parse_workflow, stack_file_in
 from chiron.workflow.forms import (
     WORKFLOW_FILE,
     WORKFLOW_FILES,
@@ -56,7 +56,7 @@ def command(folder: Path, states: Path | None) -> None:
     Example:
       chiron init my-functions --states machine.json
     """
-    stack = settled(read_stack(folder / "stack.yaml", os.environ), folder)
+    stack = settled(read_stack(stack_file_in(folder), os.environ), folder)
     written = workflow_file(folder)
     source = states or written
     names = _Callable(stack.functions)

@@ -80,7 +80,7 @@ class WorkflowFolder:
     @property
     def stack_file(self) -> Path:
         """The path of the functions' ordinary OpenFaaS stack.yaml."""
-        return self.path / "stack.yaml"
+        return stack_file_in(self.path)
 
     @property
     def trigger_files(self) -> list[Path]:
@@ -130,6 +130,12 @@ class WorkflowFolder:
                 yield f"{error}; it is sent as it is"
 
 
+def stack_file_in(folder: Path) -> Path:
+    """Return the path of the stack.yaml in `folder`; stack.yml if that alone is there."""
+    file, other = folder / "stack.yaml", folder / "stack.yml"
+    return other if other.is_file() and not os.path.lexists(file) else file
+
+
 def parse_workflow(
     document: Any, name: str = "workflow", functions: FunctionNames | None = None
 ) -> Workflow:
@@ -147,7 +153,7 @@ def _parser(document: dict[str, Any]) -> Callable[..., Workflow]:
 
 def _function_names(path: Path) -> FunctionNames:
     """Return the names of functions.json; those of stack.yaml serve for suggestions."""
-    return FunctionNames(read_function_names(path), partial(_deployed, path / "stack.yaml"))
+    return FunctionNames(read_function_names(path), partial(_deployed, stack_file_in(path)))
 
 
 def read_function_names(path: Path) -> dict[str, str]:

@@ -31,7 +31,12 @@ from chiron.workflow.chart import chart_of
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.documents import parse_json, read_document
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import WorkflowFolder, check_links, read_function_names
+from chiron.workflow.folder import (
+    WorkflowFolder,
+    check_links,
+    read_function_names,
+    stack_file_in,
+)
 from chiron.workflow.forms import read_written, workflow_file, workflow_folders
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
@@ -77,7 +82,7 @@ def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
     """
     with packed.open("rb") as archive:
         path = unpack(archive, target)
-    if (path / "stack.yaml").exists():
+    if stack_file_in(path).exists():
         if wrong := _wrong(path):
             return wrong
         shutil.rmtree(target)

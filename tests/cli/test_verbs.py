@@ -323,6 +323,12 @@ def test_functions_of_other_languages_are_said_to_be_left_out(chiron, functions)
     assert "warning: x is no task of the workflow: lang ruby" in chiron("init", "mine").stderr
 
 
+def test_a_folder_with_stack_yml_is_made_a_workflow_folder(chiron, functions):
+    (functions / "stack.yaml").rename(functions / "stack.yml")
+    assert chiron("init", "mine").status == 0
+    assert {*WorkflowFolder.open(functions).workflow.functions} == {"resize", "label"}
+
+
 def test_a_lang_that_is_almost_one_of_wraps_is_asked_about(chiron, functions):
     text = (functions / "stack.yaml").read_text()
     (functions / "stack.yaml").write_text(text.replace("ruby", "python3-flsk"))

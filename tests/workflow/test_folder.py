@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from chiron.workflow.documents import parse_json
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import WorkflowFolder, check_links, default_name, parse_workflow
+from chiron.workflow.folder import (
+    WorkflowFolder,
+    check_links,
+    default_name,
+    parse_workflow,
+    stack_file_in,
+)
 from chiron.workflow.model import Workflow
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
@@ -410,3 +416,10 @@ def test_a_task_that_chooses_its_function_may_call_all_names(code):
     (folder / "payload.json").write_text("{}")
 
     assert list(WorkflowFolder.open(folder).warnings()) == []
+
+
+def test_stack_yml_is_read_where_there_is_no_stack_yaml(tmp_path):
+    assert stack_file_in(tmp_path).name == "stack.yaml"
+    for name in ("stack.yml", "stack.yaml"):  # as faas-cli
+        (tmp_path / name).write_text("functions: {}")
+        assert stack_file_in(tmp_path).name == name
