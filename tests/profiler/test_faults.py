@@ -121,6 +121,8 @@ def test_without_strace_the_local_launcher_profiles_by_the_probe_alone(
     assert "62% of the cores" in busy and f"warning: {busy}" in said
 
 
+@pytest.mark.slow
+@pytest.mark.quiet
 def test_what_a_command_computes_and_takes_is_its_functions_and_what_a_wrap_keeps_the_runs(
     write_folder, tmp_path
 ):
@@ -140,7 +142,6 @@ def test_what_a_command_computes_and_takes_is_its_functions_and_what_a_wrap_keep
     found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True).functions
     large, keeping, sound = (found[name] for name in functions)
     assert 100 < large.memory_mib < 130
-    # Beside others it waits for a core for most of its time, which is neither.
     assert large.time_ms("native") > 2 * large.time_ms("cpu")
     assert large.unshareable == ()
     assert 18 < keeping.memory_mib < 30
