@@ -19,7 +19,7 @@ from chiron.cli.output import next_step, progress
 from chiron.openfaas.languages import called_in, find_handler, kept_out, language_of, settled
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.openfaas.store_function import with_store_function
-from chiron.workflow.asl_resources import stored_action
+from chiron.workflow.asl_resources import replacing, stored_action
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder, parse_workflow, stack_file_in
@@ -74,7 +74,7 @@ def command(folder: Path, states: Path | None) -> None:
     unused = () if source else _machines(folder)
     for line in (*_merged(renamed), *_placeholders(document, renamed), *unused):
         progress(f"warning: {line}")
-    missing = _missing(WorkflowFolder.open(folder), stack, folder)
+    missing = _missing(WorkflowFolder.open(folder), stack, folder, renamed)
     for line in missing:
         progress(f"missing: {line}")
     if not missing:
@@ -155,13 +155,18 @@ def _machines(folder: Path) -> Iterator[str]:
                     yield f"{file} is not used: remove {written}, and give {file} to --states"
 
 
-def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:
+def _missing(
+    opened: WorkflowFolder, stack: StackFile, folder: Path, renamed: dict[str, str]
+) -> list[str]:
     stack = with_store_function(stack, opened.workflow.functions)
     found, called = [], called_in(stack, opened.workflow.functions)
     for name in opened.workflow.functions:
         if name in called:
             if name not in stack.functions:
-                found.append(f"function {name} in stack.yaml, unless it is deployed already")
+                of = {given: replacing(given) for given, its in renamed.items() if its == name}
+                duties = (f"; for {given} it {duty}" for given, duty in of.items() if duty)
+                where = "in stack.yaml, unless it is deployed already"
+                found.append(f"function {name} {where}{''.join(duties)}")
             continue
         try:
             find_handler(stack, name, folder)

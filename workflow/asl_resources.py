@@ -41,7 +41,7 @@ _OF_CALL = ("FunctionName", "InvocationType", "Payload", *_WITHOUT_EFFECT)
 #: Unsupported Resources -> the task of a function that replaces them: by action or by pattern.
 _KINDS = {
     "activity": ("an activity", "does its work"),
-    ".waitForTaskToken": ("a wait for a callback", "answers when that came"),
+    ".waitForTaskToken": ("a wait for a callback", "answers when the callback came"),
 }
 _OTHER = ("a service integration", "does the same")
 
@@ -67,11 +67,21 @@ def resolved(state: dict[str, Any], name: str, path: str, reading: Reading) -> d
             raise _refused_call(state, _KINDS.get(service["pattern"], _OTHER), path)
         return state | _invoked(state, name, path, reading)
     if service and not functions.knows(resource):
-        kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
-        what, instead = _KINDS.get(service["pattern"], kind)
+        what, instead = _kind(service)
         instead = f"{instead}, given its {_input_field(state)}"
         raise _refused(resource, what, instead, f"{path}.Resource")
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
+
+
+def replacing(resource: str) -> str:
+    """Return what a function does that replaces the integration `resource`; empty for others."""
+    service = _SERVICE.fullmatch(resource)
+    return _kind(service)[1] if service else ""
+
+
+def _kind(service: re.Match[str]) -> tuple[str, str]:
+    kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
+    return _KINDS.get(service["pattern"], kind)
 
 
 def called_by(

@@ -303,6 +303,22 @@ def test_a_function_that_is_chosen_at_run_time_is_one_of_stack_yaml(chiron, func
     assert {*WorkflowFolder.open(functions).workflow.functions} == {*names}
 
 
+def test_what_a_missing_function_does_in_place_of_a_service_is_said(chiron, functions, tmp_path):
+    waits, plain = (
+        "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
+        "arn:aws:states:::sns:publish",
+    )
+    states = {
+        "A": {"Type": "Task", "Resource": waits, "Next": "B"},
+        "B": {"Type": "Task", "Resource": plain, "End": True},
+    }
+    (tmp_path / "machine.json").write_text(json.dumps({"StartAt": "A", "States": states}))
+    said = chiron("init", "mine", "--states", "machine.json").stderr
+    where = "in stack.yaml, unless it is deployed already; for"
+    assert f"function send-message {where} {waits} it answers when the callback came\n" in said
+    assert f"function publish {where} {plain} it does the same\n" in said
+
+
 def test_a_lambda_invocation_that_cannot_run_leaves_no_file(chiron, functions, tmp_path):
     resource = "arn:aws:states:::lambda:invoke.waitForTaskToken"
     (tmp_path / "machine.json").write_text(json.dumps(invoking("ReSize", resource)))
