@@ -18,7 +18,7 @@ from chiron.cli.output import progress, warn
 from chiron.deployment.deploy import Builder
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.publish import publish
-from chiron.gateway.build import LANGS, FunctionSource, build, build_in_docker
+from chiron.gateway.build import LANGS, FunctionSource, build, build_in_docker, check
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.images import ImageStore, images_folder
 from chiron.gateway.names import BackendName as Backend
@@ -183,6 +183,7 @@ def build_local(stack_file: Path) -> None:
     stay.
     """
     store = ImageStore(images_folder())
+    _build_all(stack_file, lambda source, _: check(source, TEMPLATES))  # before packages install
     _build_all(stack_file, lambda source, _: build(source, TEMPLATES, store, say=progress))
 
 

@@ -229,7 +229,9 @@ class Solo:
         with suppress(ChironError):  # `error` is more helpful than a failure to read the log
             log = self.gateway.logs(self.wrap, TAIL)
             note = memory_note(error, self.wrap, [self.function], log)
-            words = last_words(log) if note or log_shown else None
+            said = "" if len(answer.message) > _SHOWN else answer.message
+            unsaid = [line for line in log if not said or said not in line.text]
+            words = last_words(unsaid) if note or log_shown else None
             for more in filter(None, (note, words)):
                 error.add(more)
         return error
