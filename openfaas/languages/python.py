@@ -18,9 +18,9 @@ _PARAMETERS: dict[Style, tuple[str, ...]] = {
     "http": ("event", "context"),
     "http-debian": ("event", "context"),
 }
-#: The usual modules of AWS Lambda handlers, and the handlers' parameters.
-_ELSEWHERE = ("lambda_function.py", "app.py", "index.py", "main.py")
-_LAMBDA = ["event", "context"]
+#: The usual modules of handlers for other platforms, and the handlers' parameters.
+_ELSEWHERE = ("lambda_function.py", "function.py", "app.py", "index.py", "main.py", "__main__.py")
+_OTHERS = {("event", "context"): " of AWS Lambda", ("event",): "", ("args",): "", ("params",): ""}
 
 
 class Python(Language):
@@ -76,14 +76,17 @@ def _unusable(code: Path, style: Style) -> str | None:
 
 
 def _addition(bound: Mapping[str, ast.AST], style: Style) -> str:
-    """Return the code to add to a module without a handle, calling its Lambda handler if any."""
+    """Return the code to add to a module without a handle, calling another platform's if any."""
     wanted = f"def handle({', '.join(_PARAMETERS[style])})"
     for name, each in bound.items():
-        if isinstance(each, ast.FunctionDef) and [a.arg for a in each.args.args] == _LAMBDA:
-            body = f"json.dumps({name}(json.loads(req), None))"
-            if style != "flask":
-                body = f'{{"body": json.dumps({name}(json.loads(event.body), context))}}'
-            return f"to call {name} of AWS Lambda, import json and add {wanted}: return {body}"
+        taken = tuple(a.arg for a in each.args.args) if isinstance(each, ast.FunctionDef) else ()
+        if taken in _OTHERS:
+            flask, more = style == "flask", len(taken) > 1
+            given = f"json.loads({'req' if flask else 'event.body'})"
+            given += (", None" if flask else ", context") * more
+            answer = f"json.dumps({name}({given}))"
+            body = answer if flask else f'{{"body": {answer}}}'
+            return f"to call {name}{_OTHERS[taken]}, import json and add {wanted}: return {body}"
     return f"define {wanted}"
 
 

@@ -78,6 +78,11 @@ def test_handlers_that_the_template_can_call(write, tmp_path, lang, code):
             "def main(event, context): ...",
             r"json.dumps\(main\(json.loads\(event.body\), context\)\)}",
         ),
+        (
+            "python3-http",
+            "def handler(event): ...",
+            r"to call handler, import json .*json.dumps\(handler\(json.loads\(event.body\)\)\)}",
+        ),
         ("python3-flask", "async def handle(req): ...", "async"),
         ("python3-flask", "def handle(event, context): ...", r"define def handle\(req\)"),
         ("python3-flask", "def handle(req, *, key): ...", "other parameters"),
@@ -120,9 +125,10 @@ def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, hand
     assert f"function side: {what} missing" in raised.value.message
 
 
-def test_a_module_of_aws_lambda_is_to_be_the_handler(write, tmp_path):
-    write("side/app.py", "def handle(req): ...")
-    with pytest.raises(ChironError, match=r"rename app\.py to handler\.py"):
+@pytest.mark.parametrize("module", ["app", "function"])
+def test_a_module_of_another_platform_is_to_be_the_handler(module, write, tmp_path):
+    write(f"side/{module}.py", "def handle(req): ...")
+    with pytest.raises(ChironError, match=rf"rename {module}\.py to handler\.py"):
         find_handler(stack(), "side", tmp_path)
 
 
