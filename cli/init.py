@@ -16,6 +16,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import next_step, progress
+from chiron.openfaas.handlers import handler_folder
 from chiron.openfaas.languages import called_in, find_handler, kept_out, language_of, settled
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.openfaas.store_function import with_store_function
@@ -161,15 +162,17 @@ def _missing(
     stack = with_store_function(stack, opened.workflow.functions)
     found, called = [], called_in(stack, opened.workflow.functions)
     for name in opened.workflow.functions:
-        if name in called:
-            if name not in stack.functions:
-                of = {given: replacing(given) for given, its in renamed.items() if its == name}
-                duties = (f"; for {given} it {duty}" for given, duty in of.items() if duty)
-                where = "in stack.yaml, unless it is deployed already"
-                found.append(f"function {name} {where}{''.join(duties)}")
+        if name not in stack.functions:
+            of = {given: replacing(given) for given, its in renamed.items() if its == name}
+            duties = (f"; for {given} it {duty}" for given, duty in of.items() if duty)
+            where = "in stack.yaml, unless it is deployed already"
+            found.append(f"function {name} {where}{''.join(duties)}")
             continue
         try:
-            find_handler(stack, name, folder)
+            if name not in called:
+                find_handler(stack, name, folder)
+            elif (function := stack.functions[name]).handler:
+                handler_folder(name, function, folder, "with its code")
         except ChironError as error:
             found.append(str(error))
     return found

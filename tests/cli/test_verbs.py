@@ -359,6 +359,9 @@ def test_functions_that_stay_apart_are_said_though_all_do(chiron, functions):
     lines = [line for line in said.splitlines() if "is called over HTTP" in line]
     assert len(lines) == 3
     assert all("python3-flask calls the same handle as python3" in line for line in lines)
+    missing = [line for line in said.splitlines() if "folder missing at mine/" in line]
+    assert [line.split()[3] for line in missing] == ["label:", "x:"]
+    assert "next: " not in said
 
 
 def test_a_folder_without_functions_for_tasks_is_said_in_one_line(chiron, functions):
