@@ -29,6 +29,9 @@ _STEP_MIB = 64
 #: The most functions of a wrap to name.
 _NAMED = 8
 
+#: OpenFaaS's folder of secrets.
+_SECRETS = "/var/openfaas/secrets"
+
 
 def by_memory(text: str) -> bool:
     return _ABOVE_LIMIT.search(text) is not None
@@ -100,12 +103,19 @@ class FailedImports:
         return found[-1] if found else None
 
 
+def secret_mend(said: str) -> str:
+    """Return the fix for the error `said` of a function that finds no secret; empty for others."""
+    where = "outside a container read the folder in secrets_dir instead"
+    return f"name the secret in stack.yaml; {where}" if _SECRETS in said else ""
+
+
 def import_failed(function: str, said: str, log: Sequence[LogLine]) -> ChironError:
     """Return the error of a function whose import fails with the message `said`."""
     lacking = _NO_MODULE.match(said)
     if lacking is None:
         where = "" if _FAILED.match(said) else f"; {last_words(log)}"
-        message = f"function {function} cannot be imported: {said}{where}"
+        mend = f"; {mend}" if (mend := secret_mend(said)) else ""
+        message = f"function {function} cannot be imported: {said}{mend}{where}"
         return ChironError("import-failed", message, functions=(function,))
     module = lacking[1]
     message = (

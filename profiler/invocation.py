@@ -14,7 +14,7 @@ from requests import Response
 from chiron.deployment.function_error import ErrorAnswer, FunctionFailedError, parse_error_answer
 from chiron.deployment.local_launcher import Ports
 from chiron.openfaas.client import Gateway
-from chiron.openfaas.endings import TAIL, last_words, memory_note
+from chiron.openfaas.endings import TAIL, last_words, memory_note, secret_mend
 from chiron.profiler.cpu_speed import CpuSpeed, speed_of
 from chiron.profiler.probe_run import ProbeRun, probe_run, read_ticks
 from chiron.workflow.data import outputs_in
@@ -32,9 +32,6 @@ _TIMEOUT = "X-Chiron-Timeout"
 _LATE = "timeout"
 #: The exceptions of reading an answer without a timeline of one task.
 _NOT_SEEN = (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError)
-#: OpenFaaS's folder of secrets, and what a function that does not find one needs.
-_SECRETS = "/var/openfaas/secrets"
-_MEND = "name the secret in stack.yaml; outside a container read the folder in secrets_dir instead"
 _NO_SPEED = CpuSpeed(0.0, 0.0)
 _NO_ANSWER = ErrorAnswer()
 
@@ -222,8 +219,8 @@ class Solo:
         message = f"function {self.function} {how}"
         error = RunFailedError("function-failed", message, functions=[self.function])
         error.answer = answer
-        if _SECRETS in how:
-            error.add(_MEND)
+        if mend := secret_mend(how):
+            error.add(mend)
         # An exception of a handler is reported with its line: its log would repeat that.
         log_shown = answer.code != "raised"
         with suppress(ChironError):  # `error` is more helpful than a failure to read the log

@@ -94,6 +94,11 @@ def test_a_module_that_no_requirement_brings_is_named_with_its_file(client, gate
             "cannot be imported: ImportError: function side: no program ffmpeg is installed",
         ),
         ("SyntaxError: invalid syntax", "import-failed", "imported: SyntaxError: invalid syntax"),
+        (
+            "ImportError: function side: open '/var/openfaas/secrets/key' (handler.js:7)",
+            "import-failed",
+            "name the secret in stack.yaml; outside a container read the folder in secrets_dir",
+        ),
     ],
 )
 def test_a_start_in_vain_as_an_import_fails_ends_the_wait_at_once(
