@@ -375,6 +375,7 @@ UNSENDABLE = {
     "'x', 200, {'Content-Type': 'a/€'}": "the header Content-Type has characters beyond Latin-1",
     "Response('x', headers={'bad header': '1'})": "'bad header' is no name",
     "Response('x', status='299 €')": "the status has characters beyond Latin-1",
+    "'x', 'ok'": "the status 'ok' has no number: answer 404, say",
 }
 
 

@@ -372,6 +372,8 @@ def may_have_body(status: int) -> bool:
 def begin_of(response: Response) -> tuple[str, str, list[tuple[str, str]]]:
     """Return the status line, the content type and the other headers of a response."""
     _check_latin("the status", response.status)
+    if response.status.startswith("0 "):  # as werkzeug writes a text without a number
+        raise ValueError(f"the status {response.status[2:]!r} has no number: answer 404, say")
     return response.status, response.headers.get("Content-Type", ""), sent(response.headers)
 
 
