@@ -68,7 +68,7 @@ def command(folder: Path, states: Path | None) -> None:
         )
         raise ChironError("two-workflows", message)
     _write(written or folder / WORKFLOW_FILE, document)
-    _write(folder / "payload.json", {})
+    _write(folder / "payload.json", {}, ": put an example request there in place of {}")
     renamed = names.table | FunctionNames.proposal(called, tuple(stack.functions))
     if renamed:
         _write(folder / FUNCTIONS_FILE, renamed)
@@ -178,9 +178,9 @@ def _missing(
     return found
 
 
-def _write(file: Path, content: Any) -> None:
+def _write(file: Path, content: Any, mend: str = "") -> None:
     if file.exists():
         progress(f"{file} is there and stays")
         return
     write_atomically(file, json.dumps(content, indent=1) + "\n")
-    progress(f"wrote {file}")
+    progress(f"wrote {file}{mend}")

@@ -237,6 +237,7 @@ def functions(tmp_path):
 def test_a_stack_file_becomes_a_workflow_of_its_functions_in_their_order(chiron, functions):
     result = chiron("init", "mine")
     assert result.status == 0
+    assert "payload.json: put an example request there" in result.stderr
     workflow = json.loads((functions / "workflow.json").read_text())
     tasks = {"resize": "resize", "label": "label"}
     assert workflow == {"tasks": tasks, "edges": [["resize", "label"]]}
