@@ -24,6 +24,7 @@ from chiron.generator.settings import client_timeout_s, wrap_environment
 from chiron.generator.stores import NO_STORE, StorePlace, require_s3
 from chiron.openfaas.client import HERE, Gateway
 from chiron.openfaas.credentials import DEFAULT_GATEWAY
+from chiron.openfaas.handler_folder import similar
 from chiron.openfaas.objects import PRO_LABELS
 from chiron.openfaas.store_function import SECRET
 from chiron.workflow.errors import ChironError
@@ -94,10 +95,11 @@ class Launcher:
             there = {each.name for each in self.gateway.functions()}
             for name in before:
                 if name not in there:
+                    where = f"{self.gateway.url}{similar(name, sources.stack.functions)}"
                     raise ChironError(
                         "unknown-function",
-                        f"function {name} is not in stack.yaml, nor deployed on "
-                        f"{self.gateway.url}: add it to stack.yaml, or deploy it first",
+                        f"function {name} is not in stack.yaml, nor deployed on {where}: add it to "
+                        "stack.yaml, or deploy it first",
                         path="functions",
                         functions=(name,),
                     )

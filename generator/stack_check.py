@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from chiron.openfaas.handler_folder import meant
+from chiron.openfaas.handler_folder import meant, similar
 from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.openfaas.languages import LANGS, called_in, kept_out, language_of
 from chiron.openfaas.languages.command import COMMAND, on_stdin
@@ -177,7 +177,8 @@ def warnings_of(
     tasks = {name: stack.functions[name] for name in workflow.functions if name not in called}
     for name in called:
         if name not in stack.functions:
-            yield f"function {name} is not in stack.yaml: it has to be deployed already"
+            alike = similar(name, stack.functions)
+            yield f"function {name} is not in stack.yaml{alike}: it has to be deployed already"
             continue
         function = stack.functions[name]
         if function.outside or meant(function.lang, LANGS):

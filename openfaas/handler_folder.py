@@ -51,7 +51,12 @@ def meant(lang: str, known: Collection[str]) -> str:
     """
     if lang in _CLASSIC:
         return f" (python3-flask calls the same handle as {lang})"
-    alike = get_close_matches(lang, known, 1, 0.8)
+    return similar(lang, known)
+
+
+def similar(name: str, known: Collection[str]) -> str:
+    """Return a phrase with the `known` name that `name` resembles; empty if there is none."""
+    alike = get_close_matches(name, known, 1, 0.8)
     return f" (did you mean {alike[0]}?)" if alike else ""
 
 

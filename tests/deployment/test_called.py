@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from chiron.deployment.deploy import deploy_stack
@@ -10,6 +12,7 @@ from chiron.deployment.launcher import Launcher
 from chiron.generator.annotations import FOR_WRAPS
 from chiron.openfaas.stack import StackFile, StackFunction, write_stack
 from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.tracing import KEY_VARIABLE
 
 
@@ -51,6 +54,10 @@ def test_one_that_is_neither_in_stack_yaml_nor_deployed_is_refused(fake, write_f
     with pytest.raises(ChironError, match=r"not in stack\.yaml, nor deployed") as refused:
         launcher.sources(folder)
     assert (refused.value.code, refused.value.functions) == ("unknown-function", ("elsewhere",))
+    (folder.path / "workflow.json").write_text(json.dumps({"tasks": {"t": "wavee"}}))
+    with pytest.raises(ChironError, match=r"did you mean wave\?") as misspelled:
+        launcher.sources(WorkflowFolder.open(folder.path))
+    assert misspelled.value.code == "unknown-function"
     fake.add("elsewhere")
     assert launcher.sources(folder).called == ("elsewhere",)
 

@@ -127,3 +127,10 @@ def test_they_can_only_answer(edge, told, write):
 def test_a_language_that_seems_misspelled_is_told(lang, told, write):
     lines = [line for line in Sources.read(write(lang=lang)).warnings if "of its own" in line]
     assert lines == ([f"function gopher stays a function of its own: {told}"] if told else [])
+
+
+def test_the_function_of_stack_yaml_that_a_missing_one_resembles_is_told(write):
+    tasks = {"t": "wave", "u": "gohper"}
+    folder = write({"tasks": tasks, "edges": [["t", "u"]]})
+    told = "function gohper is not in stack.yaml (did you mean gopher?): it has to be"
+    assert any(line.startswith(told) for line in Sources.read(folder).warnings)
